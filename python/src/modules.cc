@@ -244,17 +244,18 @@ void bind_modules(nb::module_& m) {
   m.def(
       "parse_module",
       [](const std::string& text, const std::vector<ReadArray>& constants, const std::string& origin, bool spans,
-         bool open) {
+         bool open, std::vector<std::string> devices) {
         std::vector<Tensor> tensors;
         for (const auto& c : constants) tensors.push_back(tensor_of(c));
         ParseOptions options;
         options.origin = origin;
         options.spans = spans;
         options.open = open;
+        options.virtual_devices = std::move(devices);
         return unwrap(parse_module(text, tensors, options));
       },
       nb::arg("text"), nb::arg("constants") = std::vector<ReadArray>(), nb::arg("origin") = "text",
-      nb::arg("spans") = false, nb::arg("open") = false);
+      nb::arg("spans") = false, nb::arg("open") = false, nb::arg("virtual_devices") = std::vector<std::string>());
   m.def(
       "parse_expression",
       [](const std::string& text, const std::vector<ReadArray>& constants, const std::string& origin) {

@@ -8,6 +8,7 @@
 #include "driver/target_list.h"
 #include "relay.h"
 #include "relay/op.h"
+#include "relay/passes/classic/plan_virtual_devices.h"
 #include "relay/passes/classic/to_mixed_precision.h"
 #include "relay/passes/default_pipeline.h"
 #include "relay/passes/fusion/compiler_regions.h"
@@ -125,6 +126,9 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
                 rules](const relay::Module& m, PassContext&) {
       return relay::fake_quantization_to_integer(m, hard_fail, use_qat, rules);
     };
+  } else if (arguments.contains("virtual_devices")) {
+    pass.run = [devices = nb::cast<std::vector<std::string>>(arguments["virtual_devices"])](
+                   const relay::Module& m, PassContext&) { return relay::plan_virtual_devices(m, devices); };
   } else if (arguments.contains("inline_once")) {
     const relay::DeadCodeOptions options{nb::cast<bool>(arguments["inline_once"]),
                                          nb::cast<bool>(arguments["ignore_impurity"])};

@@ -171,9 +171,10 @@ Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const
   std::vector<Type> types;
   for (const Expr& arg : args) {
     if (!is_complete(arg->type)) return incomplete_type();
-    bool accepted = is_memory_op(name)    ? true
-                    : def.num_inputs >= 0 ? as_tensor(arg->type) != nullptr
-                                          : tensor_or_tuple(arg->type);
+    // Values of any type live somewhere.
+    bool accepted = is_memory_op(name) || name == "on_device" || name == "device_copy" ? true
+                    : def.num_inputs >= 0                                              ? as_tensor(arg->type) != nullptr
+                                                                                       : tensor_or_tuple(arg->type);
     if (!accepted) return fail(format("operand {} is {}, not a tensor", types.size(), type_str(arg->type)));
     types.push_back(arg->type);
   }

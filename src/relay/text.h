@@ -35,6 +35,7 @@ struct ParseOptions {
   // Functions that the text does not define, operators as values, and values that are not of the type they say are
   // taken as they are: whoever joins the parts infers types.
   bool open = false;
+  std::vector<std::string> virtual_devices;  // meta[VirtualDevice][i], each as VirtualDevice(...)
 };
 
 // Errors, placed "origin:line:column": ParseError for the grammar; TypeMismatch and UnknownOp from building the calls.

@@ -94,6 +94,13 @@ Result<TextParser::Arguments> TextParser::arguments(int depth, bool of_operator)
       Token name = lexer_.next();
       TW_TRY_STATUS(expect("="));
       size_t at = lexer_.peek().begin;
+      if (lexer_.peek().is_name("VirtualDevice") ||
+          (lexer_.peek().is_name("meta") && name.text.ends_with(kDeviceAttr))) {
+        const VirtualDevice device = TW_TRY(virtual_device());
+        for (NamedLiteral& field : device_literals(name.text, device, at)) out.attrs.push_back(std::move(field));
+        if (!accept(",")) break;
+        continue;
+      }
       Literal value = TW_TRY(parse_literal(lexer_));
       out.attrs.push_back({name.text, std::move(value), at});
     } else {

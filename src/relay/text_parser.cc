@@ -233,23 +233,27 @@ Result<TypeDefinition> TextParser::type_definition(const std::string& name, bool
 Result<TextParser::Header> TextParser::header(int depth) {
   TW_TRY_STATUS(deep(depth));
   Header out;
+  std::vector<std::string> places;  // of the parameters
   out.variables = TW_TRY(type_variables());
   TW_TRY_STATUS(expect("("));
   while (!lexer_.peek().is(")")) {
     Token token = lexer_.next();
     if (token.kind == Token::kLocal) {
-      if (lexer_.peek().is("{")) TW_TRY_STATUS(skip_between("{", "}"));  // a device, as below
+      VirtualDevice place;
+      if (accept("{")) {
+        TW_TRY_STATUS(expect_name(kDeviceAttr));
+        TW_TRY_STATUS(expect("="));
+        place = TW_TRY(virtual_device());
+        TW_TRY_STATUS(expect("}"));
+      }
+      places.push_back(place.unconstrained() ? "" : place.text());
       Type t = incomplete_type();
       if (accept(":")) t = TW_TRY(type(depth + 1));
       out.params.push_back(make_var(token.text, std::move(t), span_at(token.begin)));
     } else if (token.kind == Token::kName || token.kind == Token::kString) {
       TW_TRY_STATUS(expect("="));
-      // A virtual device of the classic stack means nothing here.
-      if (lexer_.peek().is_name("meta")) {
-        TW_TRY(meta_reference());
-      } else if (lexer_.peek().is_name("VirtualDevice")) {
-        lexer_.next();
-        TW_TRY_STATUS(skip_between("(", ")"));
+      if (lexer_.peek().is_name("meta") || lexer_.peek().is_name("VirtualDevice")) {
+        out.attrs[token.text] = TW_TRY(virtual_device()).text();
       } else {
         size_t value_at = lexer_.peek().begin;
         auto value = TW_TRY(parse_literal(lexer_)).as_attr();
@@ -262,6 +266,8 @@ Result<TextParser::Header> TextParser::header(int depth) {
     if (!accept(",")) break;
   }
   TW_TRY_STATUS(expect(")"));
+  if (std::any_of(places.begin(), places.end(), [](const std::string& place) { return !place.empty(); }))
+    out.attrs[kParamDevicesAttr] = std::move(places);
   out.result_at = lexer_.peek().begin;
   if (accept("->")) out.declared = TW_TRY(type(depth + 1));
   return out;
@@ -298,16 +304,17 @@ void TextParser::undeclare() {
   declared_.pop_back();
 }
 
-Status TextParser::skip_between(std::string_view open, std::string_view close) {
-  const size_t at = lexer_.peek().begin;
-  TW_TRY_STATUS(expect(open));
-  for (int nested = 1; nested > 0;) {
-    const Token token = lexer_.next();
-    if (token.kind == Token::kEnd) return lexer_.error(at, format("no '{}' closes this '{}'", close, open));
-    if (token.is(open)) ++nested;
-    if (token.is(close)) --nested;
-  }
-  return Ok{};
+Result<VirtualDevice> TextParser::virtual_device() {
+  if (!lexer_.peek().is_name("meta")) return parse_virtual_device(lexer_);
+  const Meta meta = TW_TRY(meta_reference());
+  if (meta.kind != "VirtualDevice") return lexer_.error(meta.at, "only meta[VirtualDevice][i] is a device");
+  if (static_cast<size_t>(meta.index) < options_.virtual_devices.size())
+    return parse_virtual_device(options_.virtual_devices[static_cast<size_t>(meta.index)]);
+  if (!metadata_ && options_.zero_missing_constants) return VirtualDevice{};
+  auto listed = metadata_ ? metadata_->virtual_device(meta.index)
+                          : Result<std::string>(Diagnostic(ErrorCode::kParseError, "the text has no metadata section"));
+  if (!listed.ok()) return lexer_.error(meta.at, listed.error().message);
+  return parse_virtual_device(*listed);
 }
 
 Result<TextParser::Meta> TextParser::meta_reference() {

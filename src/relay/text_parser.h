@@ -15,6 +15,7 @@
 #include "relay/text.h"
 #include "relay/text_lexer.h"
 #include "relay/text_literal.h"
+#include "relay/virtual_device.h"
 
 namespace tilewright::relay {
 
@@ -63,8 +64,8 @@ class TextParser {
   Result<Expr> function_rest(int depth);
   void declare(const Expr& var);
   void undeclare();
-  // What lies between two brackets of a kind, pairs of them included.
-  Status skip_between(std::string_view open, std::string_view close);
+  // "VirtualDevice(...)", or meta[VirtualDevice][i].
+  Result<VirtualDevice> virtual_device();
   // meta[Kind][i]
   struct Meta {
     std::string kind;

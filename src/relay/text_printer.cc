@@ -8,6 +8,7 @@
 #include "relay/classic/json.h"
 #include "relay/op.h"
 #include "relay/text.h"
+#include "relay/virtual_device.h"
 
 namespace tilewright::relay {
 namespace {
@@ -105,13 +106,22 @@ class Printer {
       if (!first) out_ += ", ";
       first = false;
     };
-    for (const Expr& param : f.params) {
+    const auto places = f.attrs.find(kParamDevicesAttr);
+    const auto* devices = places == f.attrs.end() ? nullptr : std::get_if<std::vector<std::string>>(&places->second);
+    if (devices && !std::all_of(devices->begin(), devices->end(), [](auto& d) { return d.empty() || is_device(d); }))
+      devices = nullptr;  // an attribute of that name that says something else
+    for (size_t i = 0; i < f.params.size(); ++i) {
       separate();
-      out_ += declare(param) + ": " + type_str(param->type);
+      out_ += declare(f.params[i]);
+      if (devices && i < devices->size() && !(*devices)[i].empty())
+        out_ += format(" {{{}={}}}", kDeviceAttr, (*devices)[i]);
+      out_ += ": " + type_str(f.params[i]->type);
     }
     for (auto& [name, value] : f.attrs) {
+      if (devices && name == kParamDevicesAttr) continue;
       separate();
-      out_ += name_text_dotted(name) + "=" + attr_text(value);
+      const auto* device = name == kDeviceAttr ? std::get_if<std::string>(&value) : nullptr;
+      out_ += name_text_dotted(name) + "=" + (device && is_device(*device) ? *device : attr_text(value));
     }
     out_ += ") -> " + type_str(as_func(f.type)->result) + " {\n";
     ++indent_;
@@ -309,25 +319,46 @@ class Printer {
     });
   }
 
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+
   // "axis=1, keepdims=True": fields that differ from the operator's defaults.
   std::string attributes(const CallNode& call) {
     if (!call.attrs) return "";
     const auto* op = as<OpNode>(call.callee);
-    std::vector<std::pair<std::string, std::string>> defaults;
-    if (op && op->def->make_attrs) {
-      auto& cached = defaults_[op->def];
-      if (cached.empty()) cached = attr_texts(op->def->make_attrs());
-      defaults = cached;
-    }
-    std::string out;
-    auto fields = attr_texts(call.attrs);
-    for (size_t i = 0; i < fields.size(); ++i) {
+    const Fields fields = attr_texts(call.attrs), &defaults = defaults_of(op);
+    Fields said;
+    for (size_t i = 0; i < fields.size(); ++i)
       // A dtype is said even when it is the default: readers should not have to know it.
-      if (i < defaults.size() && defaults[i] == fields[i] && fields[i].first != "dtype") continue;
-      out += (out.empty() ? "" : ", ") + fields[i].first + "=" + fields[i].second;
-    }
+      if (i >= defaults.size() || defaults[i] != fields[i] || fields[i].first == "dtype") said.push_back(fields[i]);
+    std::string out;
+    for (auto& [name, value] : in_classic_words(op, call, std::move(said)))
+      out += (out.empty() ? "" : ", ") + name + "=" + value;
     return out;
   }
+
+  const Fields& defaults_of(const OpNode* op) {
+    static const Fields kNone;
+    if (!op || !op->def->make_attrs) return kNone;
+    auto [it, fresh] = defaults_.try_emplace(op->def);
+    if (!fresh) return it->second;
+    it->second = attr_texts(op->def->make_attrs());
+    return it->second;
+  }
+
+  // The fields that are one to the classic stack.
+  static Fields in_classic_words(const OpNode* op, const CallNode& call, Fields said) {
+    if (is_op(op, "on_device")) {
+      std::erase_if(said, [](const auto& field) { return !field.first.starts_with("constrain_"); });
+      said.insert(said.begin(), {kDeviceAttr, device_of(call.attrs).text()});
+    } else if (is_op(op, "device_copy")) {
+      const auto [from, to] = devices_of(call.attrs);
+      return {{std::string("src_") + kDeviceAttr, from.text()}, {std::string("dst_") + kDeviceAttr, to.text()}};
+    }
+    return said;
+  }
+
+  static bool is_device(const std::string& text) { return text.starts_with("VirtualDevice("); }
+  static bool is_op(const OpNode* op, std::string_view name) { return op && op->def->name == name; }
 
   const TextOptions& options_;
   std::vector<Tensor>* constants_;
@@ -336,7 +367,7 @@ class Printer {
   int64_t next_binding_ = 0;
   std::unordered_map<const ExprNode*, std::string> bound_;
   std::unordered_map<const ExprNode*, size_t> constant_index_;
-  std::unordered_map<const OpDef*, std::vector<std::pair<std::string, std::string>>> defaults_;
+  std::unordered_map<const OpDef*, Fields> defaults_;
   std::set<std::string> used_names_;
 };
 

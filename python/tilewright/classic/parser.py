@@ -17,22 +17,22 @@ def fromtext(source: str, source_name: str = "from_string") -> Any:
 
 def parse(source: str, source_name: str = "from_string", init_module: Any = None, init_meta_table: Mapping[str, Sequence[Any]] | None = None) -> Any:
     """The same; the text may use the functions of init_module, which the module begins with. meta[relay.Constant][i] is
-    init_meta_table["relay.Constant"][i] unless the text has a metadata section. Error: 303."""
+    init_meta_table["relay.Constant"][i] (and meta[VirtualDevice][i] likewise) unless the text has a metadata section. Error: 303."""
     from .relay import fromtext as read
-    constants = _constants(init_meta_table)
+    constants, devices = _metadata(init_meta_table)
     if init_module is None:
-        return read(source, source_name, constants)
+        return read(source, source_name, constants, devices)
     out = init_module.copy()
-    out.update(_core.parse_module(source, constants, source_name, False, True))
+    out.update(_core.parse_module(source, constants, source_name, True, True, devices))
     return out._completed()
 
 
-def _constants(meta_table: Mapping[str, Sequence[Any]] | None) -> list[Any]:
+def _metadata(meta_table: Mapping[str, Sequence[Any]] | None) -> tuple[list[Any], list[str]]:
     table = dict(meta_table or {})
-    constants = table.pop("relay.Constant", [])
+    constants, devices = table.pop("relay.Constant", []), table.pop("VirtualDevice", [])
     if table:
-        raise NotImplementedError(f"init_meta_table holds relay.Constant only, not {', '.join(sorted(table))}; a #[metadata] section may hold attributes")
-    return [as_array(getattr(c, "data", c)) for c in constants]
+        raise NotImplementedError(f"init_meta_table holds relay.Constant and VirtualDevice only, not {', '.join(sorted(table))}; a #[metadata] section may hold attributes")
+    return [as_array(getattr(c, "data", c)) for c in constants], [d.text for d in devices]
 
 
 def parse_expr(source: str) -> Any:

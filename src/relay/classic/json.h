@@ -25,6 +25,9 @@ class TextMetadata {
   const std::vector<Tensor>& constants() const { return constants_; }
   // meta[kind][index] as the attributes of a call of `op`. Errors: ParseError where there is no such thing.
   Result<AttrsRef> attributes(const OpDef& op, const std::string& kind, int64_t index) const;
+  // meta[VirtualDevice][index] as VirtualDevice(...) without its target. Errors: ParseError where there is no such
+  // thing.
+  Result<std::string> virtual_device(int64_t index) const;
 
  private:
   struct Content;

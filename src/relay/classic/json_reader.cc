@@ -9,6 +9,7 @@
 #include "relay/classic/json_tensors.h"
 #include "relay/limits.h"
 #include "relay/op.h"
+#include "relay/virtual_device.h"
 
 namespace tilewright::relay {
 namespace {
@@ -63,6 +64,30 @@ class JsonReader {
 
   // Entry `index` of the list `kind` at the root as attributes of `op`.
   Result<AttrsRef> listed_attributes(const OpDef& op, const std::string& kind, int64_t index) {
+    const int64_t id = TW_TRY(listed(kind, index));
+    const AttrsRef made = op.make_attrs ? op.make_attrs() : AttrsRef();
+    if (!made || nodes_.kind(id) != kind || kind != made->type_name())
+      return json_error(format("{} does not take {}", op.name, kind.substr(0, 64)), id);
+    return read_attributes(nodes_, op, id);
+  }
+  // Targets are left out: what they are made for is this compiler's to say.
+  Result<std::string> listed_device(int64_t index) {
+    const int64_t id = TW_TRY(listed("VirtualDevice", index));
+    VirtualDevice out;
+    const auto type = JsonNodes::integer(nodes_.attr(id, "device_type_int"));
+    const auto number = JsonNodes::integer(nodes_.attr(id, "virtual_device_id"));
+    if (!type || !number) return json_error("a virtual device has no numbers", id);
+    if (*type > 0) {
+      out.type = *type;
+      out.id = *number;
+    }
+    out.memory_scope = nodes_.text(nodes_.reference(id, "memory_scope"));
+    return out.text();
+  }
+
+ private:
+  // The node of meta[kind][index].
+  Result<int64_t> listed(const std::string& kind, int64_t index) const {
     const int64_t root = nodes_.root();
     const std::vector<std::string> keys = nodes_.keys(root);
     const std::vector<int64_t> lists = nodes_.list(root);
@@ -70,16 +95,10 @@ class JsonReader {
       if (keys[i] != kind) continue;
       const std::vector<int64_t> ids = nodes_.list(lists[i]);
       if (index < 0 || index >= static_cast<int64_t>(ids.size())) break;
-      const int64_t id = ids[static_cast<size_t>(index)];
-      const AttrsRef made = op.make_attrs ? op.make_attrs() : AttrsRef();
-      if (!made || nodes_.kind(id) != kind || kind != made->type_name())
-        return json_error(format("{} does not take {}", op.name, kind.substr(0, 64)), id);
-      return read_attributes(nodes_, op, id);
+      return ids[static_cast<size_t>(index)];
     }
     return json_error(format("the metadata has no {} number {}", kind.substr(0, 64), index));
   }
-
- private:
   std::string name_of(int64_t id) const { return nodes_.text(nodes_.reference(id, "name_hint")); }
 
   // --- types
@@ -410,5 +429,7 @@ Result<TextMetadata> TextMetadata::load(std::string_view text) {
 Result<AttrsRef> TextMetadata::attributes(const OpDef& op, const std::string& kind, int64_t index) const {
   return content_->reader.listed_attributes(op, kind, index);
 }
+
+Result<std::string> TextMetadata::virtual_device(int64_t index) const { return content_->reader.listed_device(index); }
 
 }  // namespace tilewright::relay

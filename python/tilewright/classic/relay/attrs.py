@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ... import _core
 from ..runtime.container import Array
 from ..tir import IntImm
+from .places import PARAMS, RESULT
 
 
 def _attrs_getattr(self: Any, name: str) -> Any:
@@ -42,19 +43,14 @@ class AttrFieldInfo(NamedTuple):
     description: str
 
 
-# Fields of devices by the name of the virtual device that classic attributes have.
-_DEVICE_FIELDS = {"virtual_device": ("device_type", "device_id"), "src_virtual_device": ("src_dev_type", "src_dev_id"), "dst_virtual_device": ("dst_dev_type", "dst_dev_id")}
-
-
 def _virtual_device(fields: Mapping[str, Any], name: str) -> Any:
     """The device of on_device and device_copy as an object, or None."""
-    from ..runtime.ndarray import Device
     from ..target.virtual_device import VirtualDevice
-    parts = _DEVICE_FIELDS.get(name)
-    if parts is None or any(p not in fields for p in parts):
+    before = name.removesuffix("virtual_device")
+    kind, number = ("dev_type", "dev_id") if before else ("device_type", "device_id")
+    if before == name or before + kind not in fields or before + "memory_scope" not in fields:
         return None
-    kind, number = (int(fields[p]) for p in parts)
-    return VirtualDevice(Device(kind, number)) if kind else VirtualDevice()
+    return VirtualDevice.of_fields(int(fields[before + kind]), int(fields[before + number]), fields[before + "target"], fields[before + "host"], fields[before + "memory_scope"])
 
 
 class _AttrsMethods:
@@ -104,7 +100,7 @@ class DictAttrs(dict):
     _type_key = type_key = "DictAttrs"
 
     def __init__(self, values: Any = ()):
-        super().__init__({k: as_classic(v) for k, v in dict(values).items()})
+        super().__init__({k: as_classic(v) for k, v in dict(values).items() if k not in (RESULT, PARAMS)})
 
     def list_field_info(self) -> list[AttrFieldInfo]:
         return [AttrFieldInfo(name, type(value).__name__, "") for name, value in self.items()]

@@ -14,6 +14,7 @@ from ... import _core
 from ..ir.ty import TensorType, TypeCall
 from ..runtime.ndarray import NDArray, as_array
 from .attrs import AttrFieldInfo, Attrs, DictAttrs, as_classic
+from .places import place_of_result, placed_params, places, with_places
 from .span import SourceName, Span
 
 
@@ -362,9 +363,10 @@ class Function(Expr):
     """`Function([x, w], body)`"""
 
     def __init__(self, params: Sequence[Var], body: Any, ret_type: Any = None, type_params: Any = None, attrs: Mapping[str, Any] | None = None, span: Any = None):
-        super().__init__(_core.make_function(list(params), _like(body), ret_type, list(type_params or []), dict(attrs or {}), span))
+        super().__init__(_core.make_function(list(params), _like(body), ret_type, list(type_params or []), with_places(attrs, params), span))
 
-    params = property(lambda self: self._part(0))
+    params = property(lambda self: placed_params(self._part(0), self._part(2)))
+    virtual_device = virtual_device_ = property(lambda self: place_of_result(self._part(2)))
     body = property(lambda self: self._part(1))
     attrs = property(lambda self: DictAttrs(self._part(2)))
     type_params = property(lambda self: self._part(3))
@@ -379,10 +381,10 @@ class Function(Expr):
 
     def with_attr(self, attr_key_or_dict: Any, attr_value: Any = None) -> "Function":
         more = attr_key_or_dict if isinstance(attr_key_or_dict, Mapping) else {attr_key_or_dict: attr_value}
-        return Function(self.params, self.body, self.ret_type, self.type_params, {**self.attrs, **more}, self._span)
+        return Function(self.params, self.body, self.ret_type, self.type_params, {**self.attrs, **places(self._part(2)), **more}, self._span)
 
     def without_attr(self, attr_key: str) -> "Function":
-        return Function(self.params, self.body, self.ret_type, self.type_params, {k: v for k, v in self.attrs.items() if k != attr_key}, self._span)
+        return Function(self.params, self.body, self.ret_type, self.type_params, {**{k: v for k, v in self.attrs.items() if k != attr_key}, **places(self._part(2))}, self._span)
 
 
 for _kind, _class in (("Var", Var), ("GlobalVar", GlobalVar), ("Constant", Constant), ("Op", Op), ("Call", Call), ("Function", Function), ("Tuple", Tuple),
@@ -471,11 +473,11 @@ def to_module(expr: Any, functions: Mapping[Any, Any] | None = None) -> Any:
     return module
 
 
-def fromtext(source: str, source_path: Any = "text", constants: Sequence[Any] = ()) -> Any:
+def fromtext(source: str, source_path: Any = "text", constants: Sequence[Any] = (), virtual_devices: Sequence[str] = ()) -> Any:
     """A module from Relay text; meta[relay.Constant][i] is constants[i] unless the text has a metadata section. Error: 303."""
     if isinstance(source_path, (list, tuple)):
         source_path, constants = "text", source_path
-    return _core.parse_module(source, [as_array(c) for c in constants], str(source_path or "text"))
+    return _core.parse_module(source, [as_array(c) for c in constants], str(source_path or "text"), True, False, list(virtual_devices))
 
 
 __all__ = ["AttrFieldInfo", "Attrs", "Call", "Constant", "DictAttrs", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "RefCreate", "RefRead", "RefWrite", "Span",

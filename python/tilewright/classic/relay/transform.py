@@ -222,7 +222,9 @@ def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False)
 
 
 def PlanDevices(config: Any = None) -> Pass:
-    return named_pass("PlanDevices")
+    """Every value gets a device. With a target.CompilationConfig the module says where each one is: virtual_device_ of functions and parameters,
+    on_device and device_copy in between; without one, copies stand where the device changes."""
+    return named_pass("PlanDevices", {} if config is None else {"virtual_devices": config.device_texts})
 
 
 def ManifestAlloc(cpu_virtual_device: Any = None, targets: Any = None) -> Pass:

@@ -12,6 +12,8 @@ from .expr import Call, Constant, Function, If, Let, RefCreate, RefRead, RefWrit
 
 def _placed(node: Any, virtual_device: Any) -> Any:
     """The expression, which says where its value lives; builds follow relay.annotation.on_device."""
+    if isinstance(node, Function):
+        return node if virtual_device == node.virtual_device else node.with_attr("virtual_device", virtual_device.text)
     node.__dict__["_virtual_device"] = virtual_device
     return node
 

@@ -2,6 +2,8 @@
 """Where a value lives: a device, the target its kernels are compiled for, and a kind of memory there."""
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 from ..runtime.ndarray import Device, device as device_of
@@ -29,6 +31,26 @@ class VirtualDevice:
     def virtual_device_id(self) -> int:
         return -1 if self.device is None else self.device.device_id
 
+    @property
+    def text(self) -> str:
+        """As texts of modules have it."""
+        parts = [] if self.device is None else [f"device_type={self.device_type_int}, virtual_device_id={self.virtual_device_id}"]
+        parts += [] if self.target is None else [f"target={json.dumps(str(self.target))}"]
+        parts += [] if self.target is None or self.target.host is None else [f"host={json.dumps(str(self.target.host))}"]
+        parts += [f"memory_scope={json.dumps(self.memory_scope)}"] if self.memory_scope else []
+        return f"VirtualDevice({', '.join(parts) or '?'})"
+
+    @staticmethod
+    def of_fields(kind: int, number: int, target: str, host: str, memory_scope: str) -> "VirtualDevice":
+        from . import Target
+        return VirtualDevice(Device(kind, number) if kind > 0 else None, Target(target, host or None) if target else None, memory_scope)
+
+    @staticmethod
+    def of_text(text: str) -> "VirtualDevice":
+        fields = {name: json.loads(value) for name, value in re.findall(r'(\w+)=("(?:[^"\\]|\\.)*"|-?\d+)', text)}
+        return VirtualDevice.of_fields(*(fields.get(name, default) for name, default in
+                                         (("device_type", 0), ("virtual_device_id", 0), ("target", ""), ("host", ""), ("memory_scope", ""))))
+
     def same_as(self, other: object) -> bool:
         return self == other
 
@@ -50,13 +72,15 @@ class VirtualDevice:
         return f"VirtualDevice({', '.join(parts)})"
 
 
-def device_fields(given: Any) -> tuple[int, int]:
-    """(device type, number) of a device, its name or a virtual device. ValueError for anything else."""
-    if isinstance(given, VirtualDevice):
-        return (0, 0) if given.device is None else (given.device.device_type, given.device.device_id)
+def device_fields(given: Any, before: str = "") -> dict[str, Any]:
+    """The attributes that say a device, its name or a virtual device. ValueError for anything else."""
     if isinstance(given, (Device, str)):
-        found = device_of(given)
-        return found.device_type, found.device_id
+        given = VirtualDevice(device_of(given))
+    if isinstance(given, VirtualDevice):
+        kind, number = ("dev_type", "dev_id") if before else ("device_type", "device_id")
+        target, host = given.target, given.target and given.target.host
+        return {before + kind: max(given.device_type_int, 0), before + number: max(given.virtual_device_id, 0), before + "target": str(target or ""),
+                before + "host": str(host or ""), before + "memory_scope": given.memory_scope}
     raise ValueError(f"expecting a Device or device name, but received a {type(given).__name__}")
 
 

@@ -59,11 +59,11 @@ Gradients of_bias_add(const Expr& e, const Expr& g) {
   return {g, summed(g, others, false)};
 }
 
-// Groups of one; both gradients are convolutions.
+// Both gradients are convolutions.
 Gradients of_conv2d(const Expr& e, const Expr& g) {
   const auto& a = attrs_of<Conv2DAttrs>(e);
   const Expr &x = x_of(e), &w = y_of(e);
-  if (a.groups != 1 || a.data_layout != "NCHW" || a.kernel_layout != "OIHW" || a.padding.size() != 4) return {};
+  if (a.data_layout != "NCHW" || a.kernel_layout != "OIHW" || a.padding.size() != 4) return {};
   std::vector<int64_t> in = dims(x), kernel = dims(w), out = dims(e);
   // Input rows that the strided windows never reached get nothing, but must be there.
   std::vector<int64_t> missing(2);
@@ -77,12 +77,23 @@ Gradients of_conv2d(const Expr& e, const Expr& g) {
                    t.dilation = a.dilation;
                    t.output_padding = missing;
                    t.kernel_layout = "IOHW";
+                   t.groups = a.groups;
                    t.channels = in[1];
                    t.kernel_size = std::vector<int64_t>{kernel[2], kernel[3]};
                  }));
-  // (C, N, H, W) convolved with (O, N, OH, OW), the stride as dilation.
-  Expr dw = call("nn.conv2d", {transposed(x, {1, 0, 2, 3}), transposed(g, {1, 0, 2, 3})},
-                 make_attrs<Conv2DAttrs>([&](auto& c) {
+  // (C, N, H, W) convolved with (O, N, OH, OW), the stride as dilation; the groups side by side.
+  const int64_t groups = a.groups;
+  auto batch_inside = [&](const Expr& t, const std::vector<int64_t>& axes) {
+    const std::vector<int64_t> d = dims(t);
+    return transposed(reshape_to(t, {d[0], groups, d[1] / groups, d[2], d[3]}), axes);
+  };
+  Expr data = groups == 1
+                  ? transposed(x, {1, 0, 2, 3})
+                  : reshape_to(batch_inside(x, {2, 1, 0, 3, 4}), {in[1] / groups, groups * in[0], in[2], in[3]});
+  Expr filter = groups == 1 ? transposed(g, {1, 0, 2, 3})
+                            : reshape_to(batch_inside(g, {1, 2, 0, 3, 4}), {out[1], out[0], out[2], out[3]});
+  Expr dw = call("nn.conv2d", {data, filter}, make_attrs<Conv2DAttrs>([&](auto& c) {
+                   c.groups = groups;
                    c.padding = a.padding;
                    c.strides = a.dilation;
                    c.dilation = a.strides;
@@ -93,9 +104,11 @@ Gradients of_conv2d(const Expr& e, const Expr& g) {
 }
 
 Gradients of_global_avg_pool(const Expr& e, const Expr& g) {
-  if (attrs_of<GlobalPool2DAttrs>(e).layout != "NCHW") return {};
+  const std::string& layout = attrs_of<GlobalPool2DAttrs>(e).layout;
+  if (layout != "NCHW" && layout != "NHWC") return {};
   std::vector<int64_t> shape = dims(x_of(e));
-  return {broadcast(divide(g, scalar(static_cast<double>(shape[2] * shape[3]), g)), shape)};
+  const size_t h = layout.find('H');
+  return {broadcast(divide(g, scalar(static_cast<double>(shape[h] * shape[h + 1]), g)), shape)};
 }
 
 // Windows hand their gradient to their elements.

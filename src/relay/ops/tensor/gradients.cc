@@ -90,36 +90,37 @@ Gradients of_gather(const Expr& e, const Expr& g) {
   return {added_at(x_of(e), y_of(e), g, attrs_of<GatherAttrs>(e).axis), Expr()};
 }
 
-// Only takes from a vector (or a flattened tensor) and of whole rows of a matrix have a gradient.
+// The taken axis between what stands before it and what stands behind it.
 Gradients of_take(const Expr& e, const Expr& g) {
   const auto& a = attrs_of<TakeAttrs>(e);
   const std::vector<int64_t> shape = dims(x_of(e)), index = dims(y_of(e));
-  const bool flat = !a.axis || shape.size() == 1;
-  if (a.batch_dims || a.mode != "clip" || !(flat || (shape.size() == 2 && positive_axis(*a.axis, 2) == 0))) return {};
-  int64_t count = 1, picks = 1;
-  for (int64_t d : shape) count *= d;
+  if (a.batch_dims) return {};
+  const size_t axis = a.axis ? static_cast<size_t>(positive_axis(*a.axis, shape.size())) : 0;
+  int64_t before = 1, rows = 1, behind = 1, picks = 1;
+  for (size_t i = 0; i < shape.size(); ++i) (!a.axis || i == axis ? rows : i < axis ? before : behind) *= shape[i];
   for (int64_t d : index) picks *= d;
-  const int64_t rows = flat ? count : shape[0], columns = flat ? 1 : shape[1];
-  Expr at = call("clip", {call("cast", {y_of(e)}, make_attrs<CastAttrs>([](auto& c) { c.dtype = kInt64; }))},
-                 make_attrs<ClipAttrs>([&](auto& c) {
-                   c.a_min = 0;
-                   c.a_max = static_cast<double>(rows - 1);
-                 }));
-  at = broadcast(reshape_to(at, {picks, 1}), {picks, columns});
-  Expr base = full_constant(0, tensor_of(x_of(e)).dtype, {rows, columns});
-  return {reshape_to(added_at(base, at, reshape_to(g, {picks, columns}), 0), shape), Expr()};
+  Expr at = call("cast", {y_of(e)}, make_attrs<CastAttrs>([](auto& c) { c.dtype = kInt64; }));
+  if (a.mode == "wrap")
+    at = call("floor_mod", {at, full_constant(static_cast<double>(rows), kInt64)});
+  else if (a.mode == "clip")
+    at = call("clip", {at}, make_attrs<ClipAttrs>([&](auto& c) {
+                c.a_min = 0;
+                c.a_max = static_cast<double>(rows - 1);
+              }));
+  at = broadcast(reshape_to(at, {1, picks, 1}), {before, picks, behind});
+  Expr base = full_constant(0, tensor_of(x_of(e)).dtype, {before, rows, behind});
+  return {reshape_to(added_at(base, at, reshape_to(g, {before, picks, behind}), 1), shape), Expr()};
 }
 
 // What was cut away gets zeros.
 Gradients of_strided_slice(const Expr& e, const Expr& g) {
   const auto& a = attrs_of<StridedSliceAttrs>(e);
   const std::vector<int64_t> in = dims(x_of(e)), out = dims(e);
-  if (a.slice_mode != "end") return {};
   std::vector<int64_t> steps(in.size(), 1);
   std::vector<std::vector<int64_t>> widths(in.size(), {0, 0});
   for (size_t i = 0; i < a.begin.size(); ++i) {
     const auto axis = static_cast<size_t>(a.axes ? positive_axis((*a.axes)[i], in.size()) : static_cast<int64_t>(i));
-    const int64_t n = in[axis], step = i < a.strides.size() ? a.strides[i] : 1;
+    const int64_t n = in[axis], step = a.slice_mode == "end" && i < a.strides.size() ? a.strides[i] : 1;
     if (step < 1 || out[axis] == 0) return {};
     const int64_t begin = std::clamp<int64_t>(a.begin[i] < 0 ? a.begin[i] + n : a.begin[i], 0, n);
     steps[axis] = out[axis] == 1 ? 1 : step;
@@ -174,6 +175,28 @@ Gradients of_stack(const Expr& e, const Expr& g) {
     out.push_back(
         reshape_to(sliced(g, axis, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), dims(tuple->fields[i])));
   return out;
+}
+
+// Copies of the whole behind one another along each axis.
+Gradients of_tile(const Expr& e, const Expr& g) {
+  std::vector<int64_t> shape = dims(x_of(e)), out = dims(e), split, copies;
+  shape.insert(shape.begin(), out.size() - shape.size(), 1);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (shape[i] == 0) return {};
+    copies.push_back(static_cast<int64_t>(split.size()));
+    split.push_back(out[i] / shape[i]);
+    split.push_back(shape[i]);
+  }
+  return {reshape_to(summed(reshape_to(g, split), copies, false), dims(x_of(e)))};
+}
+
+Gradients of_repeat(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<RepeatAttrs>(e);
+  if (!a.axis) return {};
+  std::vector<int64_t> split = dims(x_of(e));
+  const int64_t axis = positive_axis(*a.axis, split.size());
+  split.insert(split.begin() + axis + 1, a.repeats);
+  return {summed(reshape_to(g, split), {axis + 1}, false)};
 }
 
 Expr square(const Expr& x) { return multiply(x, x); }
@@ -333,6 +356,26 @@ constexpr Entry kTensorRules[] = {
      true},
     {"sum", [](const Expr& e, const Expr& g) -> Gradients { return {spread_over(g, e)}; }},
     {"take", of_take},
+    {"tile", of_tile},
+    {"repeat", of_repeat},
+    {"reverse",
+     [](const Expr& e, const Expr& g) -> Gradients { return {call("reverse", {g}, as<CallNode>(e)->attrs)}; }, true},
+    {"arange",
+     [](const Expr&, const Expr&) -> Gradients {
+       return {Expr(), Expr(), Expr()};
+     },
+     true},
+    {"argmax", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"argmin", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"trunc", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"layout_transform",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       const auto& a = attrs_of<LayoutTransformAttrs>(e);
+       return {call("layout_transform", {g}, make_attrs<LayoutTransformAttrs>([&](auto& t) {
+                      t.src_layout = a.dst_layout;
+                      t.dst_layout = a.src_layout;
+                    }))};
+     }},
     {"tanh",
      [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, subtract(scalar(1, g), multiply(e, e)))}; },
      true},

@@ -95,7 +95,7 @@ Found FakeQuantizedRegion::bias_constant(const Expr& e, const Affine& like, size
   for (int64_t i = 0; i < t->size(); ++i) {
     const auto channel =
         along < 0 ? size_t{0} : static_cast<size_t>(i / inner % static_cast<int64_t>(like.scale.size()));
-    const double steps = std::nearbyint(t->at_double(i) / like.scale[channel]);
+    const double steps = std::round(t->at_double(i) / like.scale[channel]);
     if (!(std::fabs(steps) <= 1 << 30)) return std::nullopt;
     out.set_int(i, static_cast<int64_t>(steps));
   }
@@ -140,8 +140,9 @@ Found FakeQuantizedRegion::side(const Expr& e, bool direct) {
   return constant_data(e) ? byte_constant(e, target_.dtype) : integers(e, direct);
 }
 
-Found FakeQuantizedRegion::extreme(const Expr& e, bool direct) {
-  Found a = side(arg(e, 0), false), b = side(arg(e, 1), false);
+Found FakeQuantizedRegion::chosen(const Expr& e, bool direct) {
+  const size_t first = is_call_to(e, "where") ? 1 : 0;  // behind the condition
+  Found a = side(arg(e, first), false), b = side(arg(e, first + 1), false);
   if (!a || !b || !a->as.uniform() || !b->as.uniform()) return std::nullopt;
   Affine as = a->as;
   if (!same_numbers(a->as, b->as)) {
@@ -153,17 +154,19 @@ Found FakeQuantizedRegion::extreme(const Expr& e, bool direct) {
       (*x)->integers = *made;
     }
   }
-  auto made = try_call(called_op(e)->name, {a->integers, b->integers}, {}, e->span);
+  std::vector<Expr> args{a->integers, b->integers};
+  if (first) args.insert(args.begin(), arg(e, 0));
+  auto made = try_call(called_op(e)->name, std::move(args), {}, e->span);
   if (!made.ok()) return std::nullopt;
   return Quantized{*made, as};
 }
 
-Found FakeQuantizedRegion::magnitude(const Expr& e) {
+Found FakeQuantizedRegion::from_zero(const Expr& e) {
   Found x = integers(arg(e, 0), false);
   if (!x || !x->as.uniform() || x->as.dtype.bits > 16) return std::nullopt;
   Expr steps = cast(x->integers, kInt32);
   if (!x->as.centred()) steps = call("subtract", {steps, zero_expr(x->as)}, {}, e->span);
-  return Quantized{call("abs", {steps}, {}, e->span), {x->as.scale, {0}, kInt32, 0}};
+  return Quantized{call(called_op(e)->name, {steps}, {}, e->span), {x->as.scale, {0}, kInt32, 0}};
 }
 
 Found FakeQuantizedRegion::sum(const Expr& e, bool direct, const std::optional<int64_t>& bias_axis) {

@@ -56,8 +56,8 @@ Found FakeQuantizedRegion::rule(const Expr& e, bool direct) {
     if (Found scaled = scaled_by_constant(e)) return scaled;
   if (name == "nn.bias_add") return sum(e, direct, attrs_of<BiasAddAttrs>(e).axis);
   if (name == "add" || name == "subtract" || name == "multiply") return sum(e, direct, std::nullopt);
-  if (name == "maximum" || name == "minimum") return extreme(e, direct);
-  if (name == "abs") return magnitude(e);
+  if (name == "maximum" || name == "minimum" || name == "where") return chosen(e, direct);
+  if (name == "abs" || name == "negative") return from_zero(e);
   if (name == "nn.relu") return limited(e, direct, 0, INFINITY);
   if (name == "clip") return limited(e, direct, attrs_of<ClipAttrs>(e).a_min, attrs_of<ClipAttrs>(e).a_max);
   if (name == "nn.leaky_relu") return function(e, direct, "qnn.leaky_relu");
@@ -66,7 +66,9 @@ Found FakeQuantizedRegion::rule(const Expr& e, bool direct) {
   if (name == "nn.max_pool2d") return moved(e, direct, attrs_of<MaxPool2DAttrs>(e).layout.find('C'));
   if (name == "nn.global_max_pool2d") return moved(e, direct, attrs_of<GlobalPool2DAttrs>(e).layout.find('C'));
   if (name == "transpose") return turned(e, direct);
-  if (of_first_operand(op->facts.elements) || name == "topk" || name == "image.resize2d") return moved(e, direct);
+  if (of_first_operand(op->facts.elements) || name == "topk" || name == "image.resize2d" ||
+      name == "annotation.stop_fusion")
+    return moved(e, direct);
   if (name == "nn.pad") return padded(e, direct);
   if (name == "concatenate") return concatenated(e, direct);
   if (name == "nn.avg_pool2d") return average_pool(e);
@@ -88,7 +90,7 @@ Found FakeQuantizedRegion::limited(const Expr& e, bool direct, double low, doubl
     const double scale = as.scale[as.scale.size() == 1 ? 0 : i];
     const int64_t zero = as.zero[as.zero.size() == 1 ? 0 : i];
     auto steps = [&](double real) {
-      const double at = std::nearbyint(real / scale) + static_cast<double>(zero);
+      const double at = std::round(real / scale) + static_cast<double>(zero);
       return static_cast<int32_t>(
           std::clamp(at, static_cast<double>(lowest(as.dtype)), static_cast<double>(highest(as.dtype))));
     };
@@ -153,7 +155,7 @@ Found FakeQuantizedRegion::padded(const Expr& e, bool direct) {
   if (!x || !x->as.uniform()) return std::nullopt;
   const auto value = uniform_value(arg(e, 1));
   if (!value) return std::nullopt;
-  const double steps = std::nearbyint(*value / x->as.scale[0]) + static_cast<double>(x->as.zero[0]);
+  const double steps = std::round(*value / x->as.scale[0]) + static_cast<double>(x->as.zero[0]);
   if (!(steps >= static_cast<double>(lowest(x->as.dtype)) && steps <= static_cast<double>(highest(x->as.dtype))))
     return std::nullopt;
   auto made = try_call("nn.pad", {x->integers, full_constant(steps, x->as.dtype)}, as<CallNode>(e)->attrs, e->span);

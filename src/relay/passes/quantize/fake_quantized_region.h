@@ -50,9 +50,9 @@ class FakeQuantizedRegion {
   // An operand of an operator between two values: integers, or a constant in the bytes of the target.
   Found side(const Expr& e, bool direct);
   // At one scale: the operands' own where they share it, else the quantize's.
-  Found extreme(const Expr& e, bool direct);
+  Found chosen(const Expr& e, bool direct);
   // |x| is so many steps from the zero point, which int32 holds.
-  Found magnitude(const Expr& e);
+  Found from_zero(const Expr& e);
   Found sum(const Expr& e, bool direct, const std::optional<int64_t>& bias_axis);
   // Values within [low, high], which are real numbers.
   Found limited(const Expr& e, bool direct, double low, double high);

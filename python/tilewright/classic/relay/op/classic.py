@@ -191,13 +191,11 @@ def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: int, 
 
 def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
     """device: a device, its name, or a VirtualDevice. ValueError for anything else."""
-    kind, number = device_fields(device)
-    return Call("on_device", [body], {"device_type": kind, "device_id": number, "constrain_result": constrain_result, "constrain_body": constrain_body})
+    return Call("on_device", [body], {**device_fields(device), "constrain_result": constrain_result, "constrain_body": constrain_body})
 
 
 def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
-    (src_type, src_id), (dst_type, dst_id) = device_fields(src_device), device_fields(dst_device)
-    return Call("device_copy", [data], {"src_dev_type": src_type, "src_dev_id": src_id, "dst_dev_type": dst_type, "dst_dev_id": dst_id})
+    return Call("device_copy", [data], {**device_fields(src_device, "src_"), **device_fields(dst_device, "dst_")})
 
 
 # --- made of others

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the values of functions live: attributes of the function, which scripts read as virtual_device_ of it and of its parameters."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..target.virtual_device import VirtualDevice
+
+RESULT, PARAMS = "virtual_device", "param_virtual_devices"
+
+
+def with_places(attrs: Mapping[str, Any] | None, params: Sequence[Any]) -> dict[str, Any]:
+    """Attributes of a function over parameters that may say where they live."""
+    out = dict(attrs or {})
+    places = [p.__dict__.get("_virtual_device") for p in params]
+    if any(places):
+        out[PARAMS] = ["" if p is None else p.text for p in places]
+    return out
+
+
+def placed_params(params: list[Any], attrs: Mapping[str, Any]) -> list[Any]:
+    """The parameters, which say where they live."""
+    for param, place in zip(params, attrs.get(PARAMS, [])):
+        if place:
+            param.__dict__.setdefault("_virtual_device", VirtualDevice.of_text(place))
+    return params
+
+
+def place_of_result(attrs: Mapping[str, Any]) -> VirtualDevice:
+    """Unconstrained where nothing said it."""
+    return VirtualDevice.of_text(attrs[RESULT]) if RESULT in attrs else VirtualDevice()
+
+
+def places(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attrs.items() if name in (RESULT, PARAMS)}
+
+
+__all__ = ["PARAMS", "RESULT", "place_of_result", "placed_params", "places", "with_places"]
