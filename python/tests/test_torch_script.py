@@ -219,6 +219,18 @@ class Scripted(Traced):
         x = models.image(5, 4)
         self.compare(Branch(), (x * 0,), (x * 0 + 1,), (x,))
 
+    def test_changes_in_place_under_the_tensors_own_name(self):
+        class Own(nn.Module):
+            def forward(self, x):
+                y = x.clone()
+                y[x > 0.5] = y[x > 0.5] * 3
+                y[x[:, 0] > 0.4] += 1
+                z = x * 2
+                z.mul_(3)
+                return y, z
+
+        self.compare(Own(), (models.image(5, 4),), (models.image(5, 4) * 0,))
+
     def test_an_early_return(self):
         class Early(nn.Module):
             def forward(self, x):

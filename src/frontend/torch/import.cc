@@ -39,6 +39,16 @@ Values convert_complex(const Place& place, const Node& node, const NamedValues& 
   }
 }
 
+// Operators that change the list they are given, whatever lies in it: to put them off would lose the change.
+bool changes_a_list(std::string_view target, const NamedValues& arguments) {
+  static constexpr std::string_view kTargets[] = {"aten.append",  "aten.extend",    "aten.insert",
+                                                  "aten.pop",     "aten._set_item", "aten.clear",
+                                                  "aten.reverse", "aten.Delete",    "aten.add_"};
+  const std::string_view op = without_overload(target);
+  const bool list = !arguments.empty() && arguments[0].second.list;
+  return list && std::find(std::begin(kTargets), std::end(kTargets), op) != std::end(kTargets);
+}
+
 // In-place operators that change a tensor's shape, not its elements.
 bool changes_shape_only(std::string_view functional) {
   static constexpr std::string_view kTargets[] = {"aten.unsqueeze", "aten.squeeze",  "aten.t",      "aten.transpose",
@@ -85,7 +95,7 @@ Value Importer::now(const Value& v) {
   Value out = v;
   if (v.list)
     for (Value& item : *v.list) item = now(item);
-  if (v.view && v.view->version != v.view->memory->version) out.expr = current(place(), *v.view);
+  if (v.view && v.view->memory->version > 0) out.expr = current(place(), *v.view);
   return out;
 }
 
@@ -129,15 +139,16 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
       std::all_of(arguments.begin(), arguments.end(), [](const auto& named) { return is_typed(named.second); });
   const bool has_graph = std::any_of(arguments.begin(), arguments.end(),
                                      [](const auto& named) { return named.second.kind == Value::kGraph; });
-  const bool looks_at_types = !node.target.starts_with("operator.getitem") && !node.target.starts_with("prim.") &&
-                              !node.target.starts_with("aten._assert");
+  const bool changes_list = changes_a_list(node.target, arguments);
+  const bool looks_at_types = !changes_list && !node.target.starts_with("operator.getitem") &&
+                              !node.target.starts_with("prim.") && !node.target.starts_with("aten._assert");
   if (programs() && !typed && !has_graph && looks_at_types && find_converter(node.target)) return wait(node, arguments);
   try {
     return convert_resolved(place(), node, arguments);
   } catch (ConversionFailure& failure) {
     const ErrorCode code = failure.diagnostic.code;
     const bool wants_a_value = code == ErrorCode::kUnsupportedModel || code == ErrorCode::kFreeDimension;
-    if (!programs() || has_graph || !wants_a_value) throw;
+    if (!programs() || has_graph || changes_list || !wants_a_value) throw;
     return wait(node, arguments);
   }
 }

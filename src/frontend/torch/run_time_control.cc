@@ -69,9 +69,12 @@ class Surroundings {
     std::vector<Change> out;
     for (const auto& [outer, inner] : memories_)
       if (inner->version > 0) out.push_back({outer, {}, inner->whole});
-    for (const auto& [outer, inner] : lists_)
+    for (const auto& [outer, inner] : lists_) {
       if (is_grown(outer) && sequence_of(inner) != started_.at(outer.list.get()))
         out.push_back({nullptr, outer, sequence_of(inner)});
+      if (!is_grown(outer) && contents_of(inner) != contents_.at(outer.list.get()))
+        onnx::refuse(ErrorCode::kUnsupportedOp, "a list that only a run changes, by another name");
+    }
     return out;
   }
 
@@ -124,6 +127,18 @@ class Surroundings {
         out = Value::of_list(std::move(items));
       }
       lists_.emplace_back(v, out);
+      contents_[v.list.get()] = contents_of(out);
+    }
+    return out;
+  }
+  // What lies in a list, whatever has been done to the tensors there.
+  static std::vector<const void*> contents_of(const Value& list) {
+    std::vector<const void*> out;
+    for (const Value& item : *list.list) {
+      const void* what = item.expr.get();
+      if (item.list) what = item.list.get();
+      if (item.view) what = item.view->memory.get();
+      out.push_back(what);
     }
     return out;
   }
@@ -134,6 +149,7 @@ class Surroundings {
   std::vector<std::pair<std::shared_ptr<Memory>, std::shared_ptr<Memory>>> memories_;
   std::vector<std::pair<Value, Value>> lists_;
   std::map<const void*, Expr> started_;
+  std::map<const void*, std::vector<const void*>> contents_;
 };
 
 bool has_poison(const Values& values) {
