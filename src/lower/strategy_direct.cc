@@ -355,6 +355,32 @@ std::shared_ptr<Choice> scatter_nd(const Problem& p) {
       tuple < data.size() && !p.arg_dtype(0).is_bool() && p.arg_dtype(0).bits >= 8);
 }
 
+// A weight of blocks that only a run knows.
+std::shared_ptr<Choice> block_dense_loops(const Problem& p) {
+  const auto& attrs = p.attrs<BlockDenseAttrs>();
+  topi::DirectProblem problem{p.out_shape(), {p.arg_shape(0).back()}, kFloat32};
+  return direct(
+      p, problem,
+      [=, block = attrs.block, bits = attrs.bits](const GroupScope& scope, const Anchor& anchor) -> topi::DirectTerm {
+        auto operand = [&](size_t i) { return scope.anchor_operand(anchor, i); };
+        return [=, data = operand(0), weight = operand(1), scales = operand(2), zeros = operand(3)](const Index& at,
+                                                                                                    const Index& r) {
+          Index from(at.begin(), at.end() - 1);
+          from.push_back(r[0]);
+          const Index of_block{at.back(), floordiv(r[0], block)};
+          const PrimExpr inside = floormod(r[0], block), per_byte = tir::make_int(8 / bits);
+          PrimExpr number = read(weight, {of_block[0], of_block[1], floordiv(inside, per_byte)}, kInt32);
+          if (bits == 4) {
+            const PrimExpr shift = tir::cast(kInt32, floormod(inside, int64_t{2}) * int64_t{4});
+            number = tir::binary(tir::ExprKind::kBitAnd, tir::binary(tir::ExprKind::kShiftRight, number, shift),
+                                 tir::make_int(15, kInt32));
+          }
+          const PrimExpr exact = tir::cast(kFloat32, number) - read(zeros, of_block, kFloat32);
+          return read(data, from, kFloat32) * (exact * read(scales, of_block, kFloat32));
+        };
+      });
+}
+
 constexpr Implementation kDirectImplementations[] = {
     fixed<cumulative<true>>("cumprod", "cumprod", kLastResort),
     fixed<cumulative<false>>("cumsum", "cumsum", kLastResort),
@@ -363,6 +389,7 @@ constexpr Implementation kDirectImplementations[] = {
     fixed<average_pool<AvgPool2DAttrs>>("nn.avg_pool2d", "avg_pool2d.direct", kLastResort),
     fixed<average_pool<AvgPool3DAttrs>>("nn.avg_pool3d", "avg_pool3d.direct", kLastResort),
     fixed<batch_matmul>("nn.batch_matmul", "batch_matmul.direct", kLastResort),
+    fixed<block_dense_loops>("nn.block_dense", "block_dense.direct", kLastResort),
     fixed<convolution<Conv1DAttrs>>("nn.conv1d", "conv1d.loops", kLastResort),
     fixed<transposed_convolution<Conv1DTransposeAttrs>>("nn.conv1d_transpose", "conv1d_transpose.direct", kLastResort),
     fixed<convolution<Conv2DAttrs>>("nn.conv2d", "conv2d.loops", kLastResort),

@@ -4,6 +4,7 @@
 #include "lower/implementation.h"
 #include "lower/panel_widths.h"
 #include "relay/ops/attrs.h"
+#include "topi/block_dense.h"
 #include "topi/gemm.h"
 #include "topi/pack.h"
 #include "topi/words.h"
@@ -189,8 +190,34 @@ struct ActivationProduct {
   }
 };
 
+// Few rows by a constant matrix of blocks, which is read as it is stored.
+std::shared_ptr<Choice> block_dense(const Problem& p) {
+  if (!p.anchor.direct() || !p.constant(1) || !p.constant(2) || !p.constant(3)) return nullptr;
+  const auto& attrs = p.attrs<BlockDenseAttrs>();
+  const auto data = p.arg_shape(0);
+  topi::BlockDenseProblem problem{1, p.arg_shape(1)[0], data.back(), attrs.block, attrs.bits};
+  for (size_t i = 0; i + 1 < data.size(); ++i) problem.m *= data[i];
+  if (problem.m < 1 || problem.n < 1 || problem.k < 1) return nullptr;
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, p.target);
+  choice->scratch_bytes = topi::block_dense_scratch_bytes(problem);
+  choice->repacks.emplace_back(p.input_index(1), topi::pack_block_words);
+  choice->repacks.emplace_back(p.input_index(2), topi::pack_block_scales);
+  choice->repacks.emplace_back(p.input_index(3), topi::pack_block_scales);
+  choice->emit = [=, anchor = p.anchor, out = p.out_shape()](const GroupScope& scope,
+                                                             const topi::KernelContext& context) {
+    auto input = [&](size_t i) -> const topi::View& { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
+    auto x = collapse_leading(input(0), 2), y = collapse_leading(scope.output(), 2);
+    TW_ICHECK(x && y, "block_dense operands have halos");
+    return topi::block_dense(problem, *x, input(1).buffer, input(2).buffer, input(3).buffer, *y,
+                             expand_rows(scope.epilogue(anchor), out, 2), context);
+  };
+  return choice;
+}
+
 constexpr Implementation kMatmulImplementations[] = {
     tuned<ActivationProduct>("nn.batch_matmul", "batch_matmul.gemm", 10),
+    fixed<block_dense>("nn.block_dense", "block_dense", 10),
     tuned<PackedProduct>("nn.dense", "dense.packed", 10),
     tuned<ActivationProduct>("nn.dense", "dense.gemm", 5),
     tuned<PackedProduct>("nn.matmul", "matmul.packed", 10),

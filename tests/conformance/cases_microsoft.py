@@ -108,7 +108,7 @@ def transpose_matmul(r):
 
 
 def blocks(r, bits):
-    n, k, block = size(r, 1, 9), size(r, 1, 70), pick(r, [16, 32])
+    n, k, block = size(r, 1, 40), size(r, 1, 140), pick(r, [16, 32, 64, 128])
     count = -(-k // block)
     weights, scales = integers(r, np.uint8, n, count, block * bits // 8), np.abs(real(r, n * count)) + np.float32(0.1)
     zero = integers(r, np.uint8, n * -(-count * bits // 8)) if chance(r) else None

@@ -11,6 +11,32 @@ namespace {
 using namespace relay;
 using namespace testing;
 
+// Products of few rows by weights of 4 and 8 bits in blocks.
+Expr block_product(Expr x, int64_t n, int64_t k, int64_t bits, int64_t block) {
+  const int64_t blocks = (k + block - 1) / block;
+  Expr weight = make_constant(random_tensor(kUInt8, {n, blocks, block * bits / 8}, 3)),
+       zeros = make_constant(random_tensor(kFloat32, {n, blocks}, 4));
+  return call("nn.block_dense", {std::move(x), weight, constant({n, blocks}, 5), zeros},
+              make_attrs<BlockDenseAttrs>([&](auto& a) { a.bits = bits, a.block = block; }));
+}
+TEST(Kernels, ProductsOfBlocks) {
+  for (int64_t bits : {4, 8})
+    for (const char* target : {"llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"}) {
+      Expr x = input("x", {1, 96}), y = input("y", {2, 3, 50}), z = input("z", {1, 256});
+      check({x}, relu(call("add", {block_product(x, 64, 96, bits, 32), constant({64}, 6)})), target);
+      check({y}, block_product(y, 37, 50, bits, 16), target);
+      check({z}, block_product(z, 5, 256, bits, 256), target);
+    }
+}
+TEST(Kernels, ProductsOfBlocksThatARunKnows) {
+  for (int64_t bits : {4, 8}) {
+    Expr x = input("x", {2, 40}), w = input("w", {7, 3, 2 * bits}, kUInt8);
+    Expr scales = constant({7, 3}, 5), zeros = constant({7, 3}, 6);
+    check({x, w}, call("nn.block_dense", {x, w, scales, zeros},
+                       make_attrs<BlockDenseAttrs>([&](auto& a) { a.bits = bits, a.block = 16; })));
+  }
+}
+
 TEST(Kernels, StemConvolution) {
   Expr x = input("x", {1, 3, 23, 19});
   check({x}, relu(bias(conv(x, 20, 3, 7, 2, 3), 20)));

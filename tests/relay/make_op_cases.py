@@ -553,7 +553,20 @@ def sparse():
          (image @ dense(weight.reshape(5, 2, 1)).T).transpose(0, 3, 1, 2).copy(), layout="NCHW")
 
 
+def block_products():
+    draw = np.random.default_rng(5)
+    for bits, k in ((4, 40), (8, 16)):
+        n, block = 3, 16
+        blocks = -(-k // block)
+        numbers = draw.integers(0, 1 << bits, (n, blocks * block)).astype(np.uint8)
+        scales, zeros = (draw.integers(1, 9, (n, blocks)) / np.float32(8)).astype(np.float32), draw.integers(0, 1 << bits, (n, blocks)).astype(np.float32)
+        x = draw.integers(-8, 9, (2, k)).astype(np.float32) / 4
+        weight = ((numbers.reshape(n, blocks, block) - zeros[..., None]) * scales[..., None]).reshape(n, -1)[:, :k]
+        stored = numbers if bits == 8 else numbers[:, 0::2] | numbers[:, 1::2] << 4
+        case("nn.block_dense", [x, stored.reshape(n, blocks, -1), scales, zeros], (x @ weight.T).astype(np.float32), bits=bits, block=block)
+
+
 for make in (convolutions, products, pools, norms, elementwise, broadcast, transforms, indexing, sorting, reductions, pads, images, recurrent, attention,
-             annotations, batch_blocks, dynamic, quantised, sparse):
+             annotations, batch_blocks, dynamic, quantised, sparse, block_products):
     make()
 write("op_cases.txt", f"tests/relay/make_op_cases.py with onnxruntime {onnxruntime.__version__} and numpy")

@@ -10,7 +10,7 @@
   X(dynamic) X(einsum) X(elementwise) X(index) X(layout) X(reduce) X(slice) \
   X(sort) X(transform) \
   /* nn */ \
-  X(attention) X(batch_blocks) X(composed_winograd) X(conv) X(dense) X(norm) \
+  X(attention) X(batch_blocks) X(block_dense) X(composed_winograd) X(conv) X(dense) X(norm) \
   X(pad) X(pool) X(recurrent) X(sparse) \
   /* image */ \
   X(composed_image) X(composed_vision) X(image) X(vision) \

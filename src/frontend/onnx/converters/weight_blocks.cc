@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft: weights alone are quantised, in blocks of a row with a scale for each. They are numbers of the
-// operand's type again when they are imported.
+// operand's type again when they are imported, but for products of few rows.
 #include <array>
+#include <functional>
 
 #include "base/format.h"
 #include "frontend/onnx/converters/attention.h"
@@ -57,6 +58,26 @@ Values product_with(NodeContext& c, const Expr& a, const Tensor& weight, size_t 
   return {vector ? c.squeeze(y, {0}) : y};
 }
 
+// Few rows wait for the weight to come from memory: it stays as it is stored.
+constexpr int64_t kFewRows = 8;
+bool stays_packed(NodeContext& c, const BlockedWeight& w, const Tensor& packed, int64_t bits, bool ordered) {
+  const int64_t blob = w.block * bits / 8;
+  if (ordered || bits == 2 || w.block % 16 != 0 || w.block > (1 << 16) || c.dtype(c.input(0)) != kFloat32) return false;
+  const Ints dims = c.dims(c.input(0));
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < dims.size(); ++i) rows *= dims[i];
+  return packed.size() == w.rows * w.blocks * blob && rows >= 1 && rows <= kFewRows && !dims.empty() &&
+         dims.back() == w.columns;
+}
+
+// `of(row, block)` for each block.
+Tensor of_blocks(const BlockedWeight& w, const std::function<double(int64_t, int64_t)>& of) {
+  Tensor out(kFloat32, {w.rows, w.blocks});
+  for (int64_t n = 0; n < w.rows; ++n)
+    for (int64_t b = 0; b < w.blocks; ++b) out.set_double(n * w.blocks + b, of(n, b));
+  return out;
+}
+
 Values matmul_n_bits(NodeContext& c) {
   const int64_t bits = bits_of(c);
   const BlockedWeight w = blocked_weight(c);
@@ -72,8 +93,24 @@ Values matmul_n_bits(NodeContext& c) {
   const bool packed_zeros = has_zeros && zeros.dtype() == kUInt8;
   if (has_zeros && zeros.size() < (packed_zeros ? w.rows * zero_row : count))
     c.fail_type(format("it has {} zero points for {} blocks", zeros.size(), count));
-  Ints block_of(static_cast<size_t>(w.columns));
+  const auto middle = static_cast<double>(int64_t{1} << (bits - 1));
+  auto zero_of = [&](int64_t n, int64_t b) {
+    if (packed_zeros) return static_cast<double>(packed_at(zeros, n * zero_row * (8 / bits) + b, bits));
+    return has_zeros ? zeros.at_double(n * w.blocks + b) : middle;
+  };
   const bool ordered = c.has(4) && c.dims(c.input(4)) != Ints{0};
+  if (stays_packed(c, w, packed, bits, ordered)) {
+    const Tensor bytes = packed.reshaped({w.rows, w.blocks, blob});
+    const Tensor factors = of_blocks(w, [&](int64_t n, int64_t b) { return scales.at_double(n * w.blocks + b); });
+    const bool vector = c.rank(c.input(0)) == 1;
+    const Expr x = vector ? c.expand(c.input(0), 0) : c.input(0);
+    Expr y = c.call("nn.block_dense",
+                    {x, c.constant_of(bytes), c.constant_of(factors), c.constant_of(of_blocks(w, zero_of))},
+                    make_attrs<relay::BlockDenseAttrs>([&](auto& a) { a.bits = bits, a.block = w.block; }));
+    if (c.has(5)) y = c.add(y, c.input(5));
+    return {vector ? c.squeeze(y, {0}) : y};
+  }
+  Ints block_of(static_cast<size_t>(w.columns));
   const Ints order = ordered ? c.ints(4, "blocks of the columns") : Ints();
   if (ordered && static_cast<int64_t>(order.size()) < w.columns) c.fail_type("it has too few blocks of the columns");
   for (int64_t k = 0; k < w.columns; ++k) {
@@ -83,14 +120,11 @@ Values matmul_n_bits(NodeContext& c) {
   }
   Tensor weight(kFloat32, {w.rows, w.columns});
   auto* out = reinterpret_cast<float*>(weight.mutable_raw());
-  const auto middle = static_cast<double>(int64_t{1} << (bits - 1));
-  std::vector<double> scale(static_cast<size_t>(w.blocks)), zero(static_cast<size_t>(w.blocks), middle);
+  std::vector<double> scale(static_cast<size_t>(w.blocks)), zero(static_cast<size_t>(w.blocks));
   for (int64_t n = 0; n < w.rows; ++n) {
     for (int64_t b = 0; b < w.blocks; ++b) {
       const auto at = static_cast<size_t>(b);
-      scale[at] = scales.at_double(n * w.blocks + b);
-      if (packed_zeros) zero[at] = static_cast<double>(packed_at(zeros, n * zero_row * (8 / bits) + b, bits));
-      if (has_zeros && !packed_zeros) zero[at] = zeros.at_double(n * w.blocks + b);
+      scale[at] = scales.at_double(n * w.blocks + b), zero[at] = zero_of(n, b);
     }
     for (int64_t k = 0; k < w.columns; ++k) {
       const int64_t place = ((n * w.blocks + k / w.block) * blob) * (8 / bits) + k % w.block;

@@ -113,6 +113,17 @@ struct DenseAttrs : Attrs<DenseAttrs> {
   }
 };
 
+// nn.block_dense: a weight of `bits` (4 or 8) in blocks of `block` along its rows, a multiple of 16; N is the weight's.
+struct BlockDenseAttrs : Attrs<BlockDenseAttrs> {
+  static constexpr const char* kName = "relay.attrs.BlockDenseAttrs";
+  int64_t bits = 4, block = 32;
+  template <class V>
+  void fields(V& v) {
+    v("bits", bits);
+    v("block", block);
+  }
+};
+
 // nn.contrib_dense_pack: weight (ceil(N/v), K, v) for weight_layout "NC{v}n"; units is the logical N.
 struct DensePackAttrs : Attrs<DensePackAttrs> {
   static constexpr const char* kName = "relay.attrs.DensePackAttrs";

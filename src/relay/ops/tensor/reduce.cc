@@ -73,14 +73,14 @@ Result<Type> arg_type(const TypeArgs& args) {
 }
 
 // Where each input element goes: strides of the result along the input's axes, 0 along reduced ones.
-struct Reduction {
+struct ReducedAxes {
   std::vector<int64_t> axes, strides;
   int64_t count = 1;  // elements per result
   int64_t results = 1;
 };
 template <class A>
-Result<Reduction> reduction(const A& a, const std::vector<int64_t>& shape) {
-  Reduction r;
+Result<ReducedAxes> reduction(const A& a, const std::vector<int64_t>& shape) {
+  ReducedAxes r;
   r.axes = TW_TRY(reduced_axes(a, shape.size()));
   std::vector<int64_t> kept = shape;
   for (int64_t k : r.axes) {
@@ -98,7 +98,7 @@ double sum_rounding(DataType t, int64_t n) { return unit_roundoff(t) * (4 + std:
 template <bool kMean>
 Result<std::vector<Value>> eval_sum(const EvalArgs& args) {
   const Value& x = args.inputs[0];
-  Reduction r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
+  ReducedAxes r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
   Value out = out_value(args);
   if (!x.is_float()) {
     walk<1>(x.shape, {r.strides}, [&](int64_t i, const int64_t* at) {
@@ -126,7 +126,7 @@ Result<std::vector<Value>> eval_sum(const EvalArgs& args) {
 
 Result<std::vector<Value>> eval_prod(const EvalArgs& args) {
   const Value& x = args.inputs[0];
-  Reduction r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
+  ReducedAxes r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
   Value out = out_value(args);
   std::fill(out.f.begin(), out.f.end(), 1.0);
   std::fill(out.i.begin(), out.i.end(), 1);
@@ -152,7 +152,7 @@ Result<std::vector<Value>> eval_prod(const EvalArgs& args) {
 template <bool kMax>
 Result<std::vector<Value>> eval_extreme(const EvalArgs& args) {
   const Value& x = args.inputs[0];
-  Reduction r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
+  ReducedAxes r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
   Value out = out_value(args);
   std::fill(out.f.begin(), out.f.end(), kMax ? -HUGE_VAL : HUGE_VAL);
   const DataType t = x.dtype;
@@ -182,7 +182,7 @@ Result<std::vector<Value>> eval_extreme(const EvalArgs& args) {
 template <bool kAll>
 Result<std::vector<Value>> eval_logical(const EvalArgs& args) {
   const Value& x = args.inputs[0];
-  Reduction r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
+  ReducedAxes r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
   Value out = out_value(args);
   std::fill(out.i.begin(), out.i.end(), kAll);
   walk<1>(x.shape, {r.strides}, [&](int64_t i, const int64_t* at) {
@@ -195,7 +195,7 @@ template <bool kMax>
 Result<std::vector<Value>> eval_arg(const EvalArgs& args) {
   const auto& a = args.as<ArgReduceAttrs>();
   const Value& x = args.inputs[0];
-  Reduction r = TW_TRY(reduction(a, x.shape));
+  ReducedAxes r = TW_TRY(reduction(a, x.shape));
   if (r.count == 0 && r.results > 0) return eval_error("the index of an extreme of no elements");
   Value out = out_value(args);
   std::vector<int64_t> best(out.i.size(), -1), strides = row_major_strides(x.shape);
@@ -233,7 +233,7 @@ Result<std::vector<Value>> eval_arg(const EvalArgs& args) {
 Result<std::vector<Value>> eval_variance(const EvalArgs& args) {
   const auto& a = args.as<VarianceAttrs>();
   const Value& x = args.inputs[0];
-  Reduction r = TW_TRY(reduction(a, x.shape));
+  ReducedAxes r = TW_TRY(reduction(a, x.shape));
   Value out = out_value(args);
   out.bound.resize(out.f.size());
   std::vector<double> mean(out.f.size(), 0.0), spread(out.f.size(), 0.0);
@@ -254,7 +254,7 @@ Result<std::vector<Value>> eval_variance(const EvalArgs& args) {
 
 Result<std::vector<Value>> eval_logsumexp(const EvalArgs& args) {
   const Value& x = args.inputs[0];
-  Reduction r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
+  ReducedAxes r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
   Value out = out_value(args);
   out.bound.resize(out.f.size());
   std::vector<double> top(out.f.size(), -HUGE_VAL);
