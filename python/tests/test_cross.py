@@ -70,7 +70,7 @@ class OtherProcessors(unittest.TestCase):
 
     def test_a_compiler_that_is_missing(self):
         lib = relay.build(module(), target=AARCH64)
-        with self.assertRaisesRegex(ValueError, "'sparc64-linux-gnu-gcc' is not here; on Debian: apt-get install g\\+\\+-sparc64-linux-gnu"):
+        with self.assertRaisesRegex(FileNotFoundError, "'sparc64-linux-gnu-gcc' is not here; on Debian: apt-get install g\\+\\+-sparc64-linux-gnu"):
             lib.export_library(os.path.join(self.folder, "net.so"), fcompile=cc.cross_compiler("sparc64-linux-gnu-gcc"))
 
     @unittest.skipUnless(shutil.which("aarch64-linux-gnu-gcc"), "there is no aarch64-linux-gnu-gcc: ./dev setup --cross installs it")

@@ -30,7 +30,7 @@ _REPLACEMENTS = {
     "rpc.proxy": "a server that clients reach, for instance through 'ssh -L'",
     "rpc.minrpc": "the program tilewright-rpc serves sessions without the compiler",
     "rpc.with_minrpc": "rpc.PopenSession() starts the program tilewright-rpc",
-    "micro": "micro.export_model_library_format gives what a firmware's build takes, without a runtime (docs/aot.md)",
+    "micro": "devices have projects, sessions and micro.create_local_aot_executor (docs/micro.md)",
     "contrib.ndk": "contrib.cc.cross_compiler with the NDK's compiler",
     **dict.fromkeys(("contrib.emcc", "contrib.xcode", "contrib.clang", "contrib.hexagon"), "contrib.cc.cross_compiler with that compiler"),
     **dict.fromkeys(("contrib.cblas", "contrib.mkl", "contrib.dnnl", "contrib.nnpack", "contrib.random", "contrib.sort", "contrib.thrust", "contrib.tflite_runtime",

@@ -19,10 +19,10 @@ constexpr Units kTwoOf512{2, 512, 109, 43, 24}, kIntelServer{2, 512, 109, 40, 12
     kTwoOf64{2, 64, 14, 8, 4}, kOneOf64{1, 64, 7, 4, 2, 1};
 
 struct Family {
-  const char* prefix;
+  const char* prefix{};
   Units units;
-  double gflops, l1_gbps, l2_gbps, l3_gbps, dram_gbps;
-  int64_t l1_bytes, l2_bytes;
+  double gflops{}, l1_gbps{}, l2_gbps{}, l3_gbps{}, dram_gbps{};
+  int64_t l1_bytes{}, l2_bytes{};
 };
 constexpr Family kFamilies[] = {
     {"znver5", kTwoOf512, 262, 380, 190, 90, 40, 48 << 10, 1 << 20},

@@ -41,7 +41,7 @@ std::vector<std::string> entries_of(const std::string& folder) {
 }
 
 bool is_plain_file(const std::string& path) {
-  struct stat info;
+  struct stat info {};
   return lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
@@ -62,7 +62,7 @@ std::string first_found(std::initializer_list<const char*> programs) {
     std::string_view rest = path ? path : "/usr/bin:/bin";
     while (!rest.empty()) {
       const size_t end = std::min(rest.find(':'), rest.size());
-      const std::string candidate = std::string(rest.substr(0, end)) + "/" + program;
+      std::string candidate = std::string(rest.substr(0, end)) + "/" + program;
       if (access(candidate.c_str(), X_OK) == 0) return candidate;
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }

@@ -46,9 +46,9 @@ class BlockDense {
         vector_(kFloat32.with_lanes(v_)) {}
 
   Stmt stmt() const {
-    return seq({loop("row", p_.m, [&](PrimExpr row) { return prepare(row); }),
+    return seq({loop("row", p_.m, [&](const PrimExpr& row) { return prepare(row); }),
                 parallel_for(context_, "panel", ceil_div(p_.n, kPanel), [&](PrimExpr panel) {
-                  return loop("row", p_.m, [&](PrimExpr row) { return product(row, panel); });
+                  return loop("row", p_.m, [&](const PrimExpr& row) { return product(row, panel); });
                 })});
   }
 
@@ -59,7 +59,7 @@ class BlockDense {
     const int64_t whole = p_.k / p_.block, rest = p_.k % p_.block;
     std::vector<Stmt> body;
     if (whole)
-      body.push_back(loop("block", whole, [&](PrimExpr block) { return prepare_block(row, block, p_.block); }));
+      body.push_back(loop("block", whole, [&](const PrimExpr& block) { return prepare_block(row, block, p_.block); }));
     if (rest) body.push_back(prepare_block(row, make_int(whole), rest));
     return seq(std::move(body));
   }
@@ -78,13 +78,13 @@ class BlockDense {
         }
         const double factor = two_to(p_.bits * (middle_place(per) - place_of(i, per)));
         const PrimExpr sum = make_int(i % kSums);
-        parts.push_back(bind("x", data_.load({row, block * p_.block + w * per + i}), [&](PrimExpr x) {
+        parts.push_back(bind("x", data_.load({row, block * p_.block + w * per + i}), [&](const PrimExpr& x) {
           return seq({store(sums, sum, load(sums, sum) + x), store(context_.scratch, to, x * make_float(factor))});
         }));
       }
       return seq(std::move(parts));
     };
-    if (words) body.push_back(loop("word", words, [&](PrimExpr w) { return word(w, per); }));
+    if (words) body.push_back(loop("word", words, [&](const PrimExpr& w) { return word(w, per); }));
     for (int64_t w = words; w < p_.words(); ++w) body.push_back(word(make_int(w), w == words ? real % per : 0));
     PrimExpr sum = load(sums, make_int(0));
     for (int i = 1; i < kSums; ++i) sum = sum + load(sums, make_int(i));
@@ -103,7 +103,7 @@ class BlockDense {
       std::vector<Stmt> parts;
       for (int64_t i = 0; i < vectors_ * chains_; ++i) parts.push_back(store(acc, make_int(i), make_const(vector_, 0)));
       const PrimExpr number = panel * p_.blocks() + block;
-      parts.push_back(loop("word", p_.words(), [&](PrimExpr word) {
+      parts.push_back(loop("word", p_.words(), [&](const PrimExpr& word) {
         return words_of(acc, (number * p_.words() + word) * kPanel,
                         row * row_ + block * p_.block + word * p_.per_word());
       }));
@@ -133,7 +133,7 @@ class BlockDense {
       for (int64_t i = 0; i < per; ++i) {
         const int64_t place = place_of(i, per);
         const auto mask = static_cast<double>(((int64_t{1} << p_.bits) - 1) << (p_.bits * place));
-        steps.push_back(bind("x", broadcast(load(context_.scratch, x_at + i), v_), [&](PrimExpr x) {
+        steps.push_back(bind("x", broadcast(load(context_.scratch, x_at + i), v_), [&](const PrimExpr& x) {
           std::vector<Stmt> sums;
           for (int64_t c = 0; c < vectors_; ++c) {
             PrimExpr bits = word[static_cast<size_t>(c)];

@@ -41,7 +41,8 @@ double tile_instructions(const ConvBytesProblem& p, double rows, double pixels) 
 
 double conv_bytes_instructions(const ConvBytesProblem& p, const ConvBytesConfig& c) {
   auto over = [](int64_t extent, int64_t size, auto&& f) {
-    double sum = static_cast<double>(extent / size) * f(static_cast<double>(size));
+    const int64_t whole = extent / size;
+    double sum = static_cast<double>(whole) * f(static_cast<double>(size));
     if (extent % size != 0) sum += f(static_cast<double>(extent % size));
     return sum;
   };
@@ -166,7 +167,7 @@ struct BytesKernel {
   Stmt stmt() const {
     const int64_t tiles = ceil_div(p.outputs, c.oc_rows), last = p.outputs % c.oc_rows;
     const std::vector<int64_t> units{p.batch, p.groups, tiles, p.out_height};
-    return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    return parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
       return bind_all(unravel(unit, units), [&](const Index& at) {
         return bind("oc", at[1] * p.outputs + at[2] * c.oc_rows, [&](const PrimExpr& oc) {
           const PrimExpr start = at[3] * p.stride_height - p.pad_top;

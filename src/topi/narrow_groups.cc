@@ -53,11 +53,12 @@ double narrow_tile_cycles(const Conv2dProblem& p, const NarrowGroupsConfig& c, i
 }
 
 double image_cycles(const Conv2dProblem& p, const NarrowGroupsConfig& c, const Target& target) {
+  const int64_t down = p.out_height / c.tile_height, across = p.out_width / c.tile_width;
   auto rows = [&](int64_t height) {
-    return static_cast<double>(p.out_width / c.tile_width) * narrow_tile_cycles(p, c, height, c.tile_width, target) +
+    return static_cast<double>(across) * narrow_tile_cycles(p, c, height, c.tile_width, target) +
            narrow_tile_cycles(p, c, height, p.out_width % c.tile_width, target);
   };
-  return static_cast<double>(p.out_height / c.tile_height) * rows(c.tile_height) +
+  return static_cast<double>(down) * rows(c.tile_height) +
          (p.out_height % c.tile_height ? rows(p.out_height % c.tile_height) : 0);
 }
 
@@ -126,9 +127,9 @@ struct NarrowGroupsKernel {
   Stmt stmt() const {
     const std::vector<int64_t> units{p.batch, ceil_div(p.out_channels, v), ceil_div(p.out_height, c.tile_height)};
     const int64_t panel = p.kernel_height * p.kernel_width * width_of_group * v;
-    Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    Stmt all = parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
       return bind_all(unravel(unit, units), [&](Index at) {
-        return bind("weights_at", at[1] * panel + weights.offset, [&](PrimExpr weights_at) {
+        return bind("weights_at", at[1] * panel + weights.offset, [&](const PrimExpr& weights_at) {
           const int tail = static_cast<int>(p.out_height % c.tile_height);
           if (p.out_height < c.tile_height) return row(at, weights_at, tail);
           Stmt whole = row(at, weights_at, c.tile_height);
@@ -146,7 +147,7 @@ struct NarrowGroupsKernel {
     return bind("h0", at[2] * c.tile_height, [&](PrimExpr h0) {
       std::vector<Stmt> body;
       if (tiles > 0)
-        body.push_back(loop("wt", tiles, [&](PrimExpr wt) {
+        body.push_back(loop("wt", tiles, [&](const PrimExpr& wt) {
           return tile(at, h0, wt * c.tile_width, weights_at, height, c.tile_width);
         }));
       if (tail > 0) body.push_back(tile(at, h0, make_int(tiles * c.tile_width), weights_at, height, tail));
@@ -163,11 +164,11 @@ struct NarrowGroupsKernel {
                           (data.offset - p.pad_top * in.height - p.pad_left * in.width);
     const PrimExpr into = at[0] * to.image + at[1] * to.block + h0 * to.height + w0 * to.width + out.offset;
     return bind("data_at", from, [&](PrimExpr data_at) {
-      return bind("out_at", into, [&](PrimExpr out_at) {
+      return bind("out_at", into, [&](const PrimExpr& out_at) {
         t.data_at = data_at;
         std::vector<Stmt> body;
         for (int i = 0; i < height * width; ++i) body.push_back(store(t.acc, make_int(i), make_const(vector, 0)));
-        body.push_back(loop("kh", p.kernel_height, [&](PrimExpr kh) { return taps_of_row(t, kh); }));
+        body.push_back(loop("kh", p.kernel_height, [&](const PrimExpr& kh) { return taps_of_row(t, kh); }));
         for (int i = 0; i < height * width; ++i) {
           const int64_t r = i / width, x = i % width;
           Index index = pixel_index(out, at[0], at[1], make_int(0), h0 + r, w0 + x, make_int(0));
@@ -181,7 +182,7 @@ struct NarrowGroupsKernel {
 
   // A row of the window: some of a group's channels at a time, whose weights are held while the pixels pass.
   Stmt taps_of_row(const Tile& t, const PrimExpr& kh) const {
-    return bind("row", t.data_at + kh * (p.dilation_height * in.height), [&](PrimExpr row) {
+    return bind("row", t.data_at + kh * (p.dilation_height * in.height), [&](const PrimExpr& row) {
       const PrimExpr weights_row = t.weights_at + kh * (p.kernel_width * width_of_group * v);
       std::vector<Stmt> steps;
       for (int64_t first = 0; first < width_of_group; first += c.channels) {

@@ -135,7 +135,9 @@ TEST(Processors, LibrariesAreReadWithoutBeingLoaded) {
     EXPECT_EQ(file.substr(*at, stored.size()), stored);
     for (auto write : {link_relocatable, write_archive}) {
       Status made = write(objects, folder.path + "/net.o", target, &params, {});
-      EXPECT_TRUE(made.ok()) << made.error().str();
+      // A linker that was lent another library's symbols would crash.
+      EXPECT_EQ(made.ok(), machine != EM_386) << (made.ok() ? "" : made.error().str());
+      if (!made.ok()) EXPECT_NE(made.error().message.find("32-bit x86"), std::string::npos) << made.error().str();
     }
     // Whatever is cut off or changed is found.
     for (size_t keep : {size_t{10}, file.size() / 2}) EXPECT_FALSE(check_artifact_file(bytes.first(keep), true).ok());

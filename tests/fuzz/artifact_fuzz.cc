@@ -56,7 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto contents = read_artifact_file(bytes);
   if (!contents.ok()) {
     const ErrorCode code = contents.error().code;
-    if (code != ErrorCode::kBadArtifact && code != ErrorCode::kArtifactVersion) __builtin_trap();
+    if (code != ErrorCode::kBadArtifact && code != ErrorCode::kArtifactVersion && code != ErrorCode::kCpuMismatch)
+      __builtin_trap();
     return 0;
   }
   auto inside = [&](const void* p, size_t n) {

@@ -170,6 +170,7 @@ TEST(NarrowGroups, EveryTile) {
   const int64_t v = set.target().lanes(32), n = 2, h = 7, w = 11;
   for (const auto& [width, k, s, d] :
        std::vector<std::array<int64_t, 4>>{{2, 3, 1, 1}, {4, 3, 2, 1}, {v / 2, 3, 1, 2}, {v / 2, 1, 2, 1}}) {
+    if (!is_narrow_group(width, width, v)) continue;  // a block of the narrowest vectors holds one group of 4
     const int64_t c = 2 * v - width, pad = d * (k / 2), blocks = 2;
     Conv2dProblem p;
     p.batch = n, p.in_channels = p.out_channels = c, p.groups = c / width, p.lanes = static_cast<int>(v);

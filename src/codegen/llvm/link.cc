@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -360,6 +361,19 @@ Status move_into_place(const LinkFolder& place, const std::string& path) {
 
 }  // namespace
 
+namespace {
+std::atomic<bool> linked_a_library = false;
+
+// LLD 19 keeps a symbol of the last library's table, which joining objects for 32-bit x86 then takes for one of its
+// own.
+Status can_join(const Target& target, const std::string& path) {
+  if (!linked_a_library || llvm::Triple(target.mtriple).getArch() != llvm::Triple::x86) return Ok{};
+  return Diagnostic(ErrorCode::kLinkFailed,
+                    "objects for 32-bit x86 cannot be joined once this process linked a library", path,
+                    "write the .o or .a file first, or in a process of its own");
+}
+}  // namespace
+
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const WeightPieces* params, const std::function<void()>& params_written) {
   if (is_bare_metal(target))
@@ -382,6 +396,7 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
       "ld.lld", "-shared",         "--hash-style=gnu",       "-znoexecstack", "-zrelro",
       "-znow",  "--build-id=none", "--no-undefined-version", "--threads=1",   "--no-allow-shlib-undefined"};
   if (needed.count(kLibstdcxx)) arguments.emplace_back("--eh-frame-hdr");  // exceptions are caught by it
+  linked_a_library = true;
   TW_TRY_STATUS(link(std::move(arguments), place, path));
   TW_TRY_STATUS(write_weights(weights, place, path));
   TW_TRY_STATUS(seal(place, path));
@@ -390,6 +405,7 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
 
 Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
                         const WeightPieces* params, const std::function<void()>& params_written) {
+  TW_TRY_STATUS(can_join(target, path));
   const Weights weights{params, params_written};
   LinkFolder place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
   TW_TRY_STATUS(join(objects, weights, place, path));
@@ -398,6 +414,7 @@ Status link_relocatable(std::span<const std::string> objects, const std::string&
 
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
                      const WeightPieces* params, const std::function<void()>& params_written) {
+  TW_TRY_STATUS(can_join(target, path));
   const Weights weights{params, params_written};
   LinkFolder place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
   TW_TRY_STATUS(join(objects, weights, place, path));

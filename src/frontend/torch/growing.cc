@@ -13,7 +13,7 @@ namespace {
 
 // An operator of sequences, left to the run.
 Expr sequence_op(Importer& importer, const std::string& op, const std::vector<Expr>& inputs,
-                 std::vector<std::pair<std::string, int64_t>> settings = {}) {
+                 const std::vector<std::pair<std::string, int64_t>>& settings = {}) {
   onnx::Node node;
   node.op_type = op;
   node.name = op;

@@ -153,7 +153,7 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
   }
 }
 
-Value Importer::made_by(const std::string& target, const Node& near, NamedValues arguments) {
+Value Importer::made_by(const std::string& target, const Node& near, const NamedValues& arguments) {
   made_nodes_.push_back(std::make_unique<Node>());
   Node& node = *made_nodes_.back();
   node.target = target;

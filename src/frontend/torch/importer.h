@@ -36,7 +36,7 @@ class Importer {
   Value current_value(const Value& v) { return now(v); }
   // What a node of this kind makes, with the others' rules: it may wait.
   Values convert_node(const Node& node, const NamedValues& arguments) { return convert(node, arguments); }
-  Value made_by(const std::string& target, const Node& near, NamedValues arguments);
+  Value made_by(const std::string& target, const Node& near, const NamedValues& arguments);
   bool programs() const { return options_.programs != Programs::kRefused; }
   size_t unsupported_count() const { return unsupported_.size(); }
   void forget_unsupported(size_t from) { unsupported_.forget(from); }

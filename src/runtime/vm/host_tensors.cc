@@ -41,7 +41,7 @@ void gather(std::byte* out, const std::byte* data, const Ints& shape, const Ints
     }
   }
 }
-Result<Tensor> gathered(HostCall& c, const Tensor& x, Ints shape, const Ints& steps, int64_t base) {
+Result<Tensor> gathered(HostCall& c, const Tensor& x, const Ints& shape, const Ints& steps, int64_t base) {
   TW_TRY_STATUS(check_copyable(x));
   Tensor out = TW_TRY(c.pool.allocate(x.dtype(), shape));
   if (out.size() == 0) return out;

@@ -251,7 +251,7 @@ Stmt shared_scratch(const Stmt& body) {
   };
   Stmt out = mutate(
       body,
-      [&](PrimExpr e) -> PrimExpr {
+      [&](const PrimExpr& e) -> PrimExpr {
         const auto* n = as<LoadNode>(e);
         Buffer b = n ? replaced(n->buffer) : Buffer();
         return b ? load(std::move(b), n->index, n->mask) : e;

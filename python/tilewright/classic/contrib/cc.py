@@ -34,7 +34,7 @@ def _run(output: str, objects: Any, flags: Sequence[str], options: Sequence[str]
     try:
         done = subprocess.run([compiler, *flags, "-o", output, *objects, *(options or [])], capture_output=True, text=True)
     except FileNotFoundError:
-        raise ValueError(f"the compiler '{compiler}' is not here; on Debian: apt-get install {_package(compiler)}") from None
+        raise FileNotFoundError(f"the compiler '{compiler}' is not here; on Debian: apt-get install {_package(compiler)}") from None
     if done.returncode != 0:
         raise RuntimeError(f"Compilation error:\n{done.stdout}{done.stderr}\nCommand line: {' '.join(done.args)}")
 

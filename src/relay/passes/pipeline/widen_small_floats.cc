@@ -56,8 +56,8 @@ class Widening {
     if (name == "cast") return converted_cast(e, operands[0]);
     const bool any = has_small(e->type) || std::any_of(as<CallNode>(e)->args.begin(), as<CallNode>(e)->args.end(),
                                                        [](const Expr& a) { return has_small(a->type); });
-    if (!any) return with_args(e, std::move(operands));
-    if (moves_bits(op->facts.elements) && narrow_all(e, operands)) return with_args(e, std::move(operands));
+    if (!any) return with_args(e, operands);
+    if (moves_bits(op->facts.elements) && narrow_all(e, operands)) return with_args(e, operands);
     if (name != "reinterpret" && !op->stateful) {
       std::vector<Expr> wide;
       for (const Expr& operand : operands) wide.push_back(wide_of(operand));
@@ -66,7 +66,7 @@ class Widening {
         return rounds_ ? as_type(*made, e->type) : *made;
     }
     for (size_t i = 0; i < operands.size(); ++i) operands[i] = as_type(operands[i], as<CallNode>(e)->args[i]->type);
-    return with_args(e, std::move(operands));
+    return with_args(e, operands);
   }
 
   // The expression with the type of the original, by casts of its tensors.

@@ -211,7 +211,7 @@ Expr with_plain_scales(const Expr& e) {
     shared &= std::all_of(padding.begin(), padding.end(), [](int64_t p) { return p == 0; });
   }
   const Expr zero_left = full_constant(shared ? 0 : static_cast<double>(z), kInt32, {});
-  const Expr sum =
+  Expr sum =
       call(called_op(e)->name, {arg(e, 0), weight, zero_left, full_constant(0, kInt32, {}), one_scale, one_scale},
            as<CallNode>(e)->attrs, e->span);
   if (!shared) return sum;

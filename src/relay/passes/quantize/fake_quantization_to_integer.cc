@@ -127,7 +127,7 @@ Expr with_stored_operand(const Expr& e) {
 Expr moved_as_integers(const Expr& e, const Target& target) {
   const OpDef* op = called_op(arg(e, 0));
   if (!op || as<CallNode>(arg(e, 0))->args.empty() || !is_call_to(arg(arg(e, 0), 0), "qnn.dequantize")) return e;
-  if (const Expr mean = keeps_bytes(target) ? mean_of_bytes(e) : e; mean != e) return mean;
+  if (Expr mean = keeps_bytes(target) ? mean_of_bytes(e) : e; mean != e) return mean;
   Expr culprit;
   const Elements elements = op->facts.elements;
   const bool moves = of_first_operand(elements) && (elements != Elements::kExtreme ||
