@@ -113,7 +113,7 @@ def _build(request: Any) -> Any:
         return _core.export_trials(request["line"], request["folder"])
     from ...driver.build_module import build
     from ...tir.function import PrimFunc
-    build(PrimFunc(_core.parse_lowered_function(request["text"])), target=request["target"]).export_library(request["path"])
+    build(PrimFunc._of(_core.parse_lowered_function(request["text"])), target=request["target"]).export_library(request["path"])
     return None
 
 

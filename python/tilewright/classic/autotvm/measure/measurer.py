@@ -50,7 +50,7 @@ def _in_this_process(request: Any, build_func: Callable[..., Any]) -> Built:
     start = time.monotonic()
     request["path"] = request["path"].replace(".so", "." + getattr(build_func, "output_format", "so"))
     try:
-        build(PrimFunc(_core.parse_lowered_function(request["text"])), target=request["target"]).export_library(request["path"], build_func)
+        build(PrimFunc._of(_core.parse_lowered_function(request["text"])), target=request["target"]).export_library(request["path"], build_func)
         return Built(None, "", False, time.monotonic() - start)
     except Exception as error:  # noqa: BLE001  the script's function raises what it likes
         return Built(None, str(error) or type(error).__name__, False, time.monotonic() - start)
