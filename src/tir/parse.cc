@@ -193,20 +193,24 @@ class Parser : ExprParser {
       }
       return make_node<IfNode>(condition, then_case, else_case);
     }
-    if (next_is("call") && names_.find("call") == names_.end()) {
-      ++at_;
-      std::string name = word("a function");
-      std::vector<ExternArgument> args;
-      expect("(");
-      while (!next_is(")")) {
-        if (!args.empty()) expect(",");
-        args.push_back(extern_argument());
-      }
-      expect(")");
-      Stmt s = made<CallExternNode>(std::move(name), std::move(args), false);
-      finish_header();
-      return s;
+    return next_is("call") && names_.find("call") == names_.end() ? call() : access();
+  }
+  // Statements without blocks of their own are apart, so that nested ones need less of the stack.
+  [[gnu::noinline]] Stmt call() {
+    ++at_;
+    std::string name = word("a function");
+    std::vector<ExternArgument> args;
+    expect("(");
+    while (!next_is(")")) {
+      if (!args.empty()) expect(",");
+      args.push_back(extern_argument());
     }
+    expect(")");
+    Stmt s = made<CallExternNode>(std::move(name), std::move(args), false);
+    finish_header();
+    return s;
+  }
+  [[gnu::noinline]] Stmt access() {
     const bool hint = accept_word("prefetch");
     auto it = names_.find(token().text);
     if (it == names_.end() || !it->second.buffer) fail(format("a statement expected, found '{}'", token().text));
