@@ -160,7 +160,7 @@ _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "co
           "relay.transform.infer_layout_utils": "relay.infer_layout_utils", "relay.transform.mixed_precision": "relay.mixed_precision", "relay.debug": "relay.op",
           "relay.analysis.analysis": "relay.analysis", "relay.analysis.count_layers": "relay.analysis", "relay.analysis.feature": "relay.analysis", "relay.feature": "relay.analysis",
           "relay.op.op": "relay.op", "relay.op.nn.nn": "relay.op.nn", "relay.op.image.image": "relay.op.image", "relay.op.annotation.annotation": "relay.op.annotation",
-          "relay.op.memory.memory": "relay.op.memory", "relay.op.vm.vm": "relay.op.vm", "relay.op.nn.utils": "topi.nn_utils", "topi.nn.utils": "topi.nn_utils", "topi.nn.qnn": "topi.nn_qnn", "topi.utils": "topi.utils",
+          "relay.op.memory.memory": "relay.op.memory", "relay.op.vm.vm": "relay.op.vm", "relay.op.nn.utils": "topi.nn_utils", "topi.nn.utils": "topi.nn_utils", "topi.nn.qnn": "topi.nn_qnn", "topi.math": "topi.elemwise", "topi.tensor": "topi.elemwise", "topi.sort": "topi.ordering", "topi.scan": "topi.ordering", "topi.scatter": "topi.indexing", "topi.utils": "topi.utils",
           "relay.op.contrib.contrib": "relay.op.contrib", "relay.op.vision.nms": "relay.op.vision", "relay.op.vision.multibox": "relay.op.vision",
           "relay.op.vision.rcnn": "relay.op.vision", "relay.op.vision.yolo": "relay.op.vision", "relay.op.op_attrs": "relay.op_attrs", "relay.random": "relay.op.random",
           "relay.qnn.op.qnn": "relay.qnn.op", "relay.qnn.op.op": "relay.qnn.op", "relay.qnn.op.legalizations": "relay.qnn.legalizations",

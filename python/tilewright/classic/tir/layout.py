@@ -54,6 +54,10 @@ def layout(layout_str: str) -> Layout:
     return Layout(layout_str)
 
 
+def _number(value: typing.Any) -> typing.Any:
+    return value if hasattr(value, "same_as") and not isinstance(value, int) else int(value)
+
+
 class BijectiveLayout:
     """From one layout to another of the same axes, for shapes and indices."""
 
@@ -70,7 +74,7 @@ class BijectiveLayout:
             total = 1 if sizes else 0
             for (size, a), number in zip(layout._axes, numbers):
                 if a.upper() == axis:
-                    total = total * int(number) if sizes else total * (int(size) if size else 1) + int(number)
+                    total = total * _number(number) if sizes else total * (int(size) if size else 1) + _number(number)
             out[axis] = total
         return out
 
@@ -84,7 +88,7 @@ class BijectiveLayout:
                 value = number if inner < 0 else -(-number // inner) if sizes else number // inner
             else:
                 value = int(size) if sizes else number % int(size)
-            out.append(IntImm("int32", value))
+            out.append(IntImm("int32", value) if isinstance(value, int) else value)
         return out
 
     def forward_shape(self, shape: typing.Any) -> list[IntImm]:

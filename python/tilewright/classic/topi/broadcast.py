@@ -34,7 +34,7 @@ def broadcast_shape(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
     return out[::-1]
 
 
-def _read(x: Any, shape: Sequence[Any], indices: Sequence[Any]) -> Any:
+def read(x: Any, shape: Sequence[Any], indices: Sequence[Any]) -> Any:
     """The element of x that stands at the indices of the whole."""
     if not isinstance(x, Tensor):
         return x
@@ -50,7 +50,7 @@ def _binary(name: str, function: Any) -> Any:
         shape = tensors[0].shape if len(tensors) == 1 else broadcast_shape(lhs.shape, rhs.shape)
         dtype = tensors[0].dtype
         a, b = (x if isinstance(x, Tensor) else tir_op.const(x, dtype) if isinstance(x, (int, float)) and not hasattr(x, "dtype") else x for x in (lhs, rhs))
-        return te.compute(shape, lambda *i: function(_read(a, shape, i), _read(b, shape, i)), name=f"T_{name}", tag=BROADCAST)
+        return te.compute(shape, lambda *i: function(read(a, shape, i), read(b, shape, i)), name=f"T_{name}", tag=BROADCAST)
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = f"{name}(a, b), with broadcasting."
     return compute
@@ -87,12 +87,13 @@ equal = _binary("equal", lambda a, b: a == b)
 not_equal = _binary("not_equal", lambda a, b: a != b)
 logical_and = _binary("logical_and", _logical(tir_op.all))
 logical_or = _binary("logical_or", _logical(tir_op.any))
+logical_xor = _binary("logical_xor", _logical(lambda a, b: a.astype("uint8") != b.astype("uint8")))
 
 
 def broadcast_to(data: Tensor, shape: Any) -> Tensor:
     """Repeated along dimensions of one element."""
     whole = list(shape)
-    return te.compute(whole, lambda *i: _read(data, whole, i), name="T_broadcast_to", tag=BROADCAST)
+    return te.compute(whole, lambda *i: read(data, whole, i), name="T_broadcast_to", tag=BROADCAST)
 
 
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -100,10 +101,10 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     shape = broadcast_shape(broadcast_shape(condition.shape, x.shape), y.shape)
 
     def element(*i: Any) -> Any:
-        c = _read(condition, shape, i)
-        return tir_op.if_then_else(c if dtype_of(c) == "bool" else c != tir_op.const(0, dtype_of(c)), _read(x, shape, i), _read(y, shape, i))
+        c = read(condition, shape, i)
+        return tir_op.if_then_else(c if dtype_of(c) == "bool" else c != tir_op.const(0, dtype_of(c)), read(x, shape, i), read(y, shape, i))
     return te.compute(shape, element, name="T_where", tag=BROADCAST)
 
 
 __all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "broadcast_shape", "broadcast_to", "divide", "equal", "floor_divide", "floor_mod", "greater", "greater_equal", "left_shift", "less",
-           "less_equal", "logical_and", "logical_or", "maximum", "minimum", "mod", "multiply", "not_equal", "power", "right_shift", "subtract", "where"]
+           "less_equal", "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "not_equal", "power", "right_shift", "subtract", "where"]

@@ -64,4 +64,18 @@ def full_like(x: Tensor, fill_value: Any) -> Tensor:
     return full(x.shape, x.dtype, fill_value)
 
 
-__all__ = [*_NAMES, "bitwise_not", "cast", "clip", "fast_erf", "fast_exp", "fast_tanh", "full", "full_like", "identity", "logical_not", "negative", "reinterpret", "sign"]
+def elemwise_sum(xs: Any) -> Tensor:
+    """The sum of tensors of one shape."""
+    tensors = [xs] if isinstance(xs, Tensor) else list(xs)
+    if not tensors:
+        raise ValueError("elemwise_sum takes a tensor or more")
+
+    def element(*i: Any) -> Any:
+        total = tensors[0](*i)
+        for t in tensors[1:]:
+            total = total + t(*i)
+        return total
+    return te.compute(tensors[0].shape, element, name="T_elemwise_sum", tag=ELEMWISE)
+
+
+__all__ = [*_NAMES, "elemwise_sum", "bitwise_not", "cast", "clip", "fast_erf", "fast_exp", "fast_tanh", "full", "full_like", "identity", "logical_not", "negative", "reinterpret", "sign"]

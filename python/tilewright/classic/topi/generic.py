@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import te
 from ..te.schedule import Schedule, Stage
-from ..te.tensor import PlaceholderOp
+from ..te.tensor import ComputeOp
 
 _LANES = 16
 
@@ -21,7 +21,7 @@ def default_schedule(outs: Any, auto_inline: bool = False) -> Schedule:
 
 def _inline(s: Schedule) -> None:
     for stage in s.stages:
-        if not stage.is_output and not isinstance(stage.op, PlaceholderOp) and not stage.op.reduce_axis and stage.op.num_outputs == 1:
+        if not stage.is_output and isinstance(stage.op, ComputeOp) and not stage.op.reduce_axis and stage.op.num_outputs == 1:
             stage.compute_inline()
 
 
@@ -42,7 +42,7 @@ def schedule_injective(outs: Any) -> Schedule:
     """One loop over everything, what comes before written into it."""
     s = default_schedule(outs, auto_inline=True)
     for stage in s.stages:
-        if not isinstance(stage.op, PlaceholderOp) and (stage.is_output or stage.op.reduce_axis):
+        if isinstance(stage.op, ComputeOp) and (stage.is_output or stage.op.reduce_axis):
             _vectors(stage)
     return s
 
@@ -60,7 +60,7 @@ def schedule_softmax(outs: Any) -> Schedule:
     """Exponentials are kept, since sums and quotients read them; rows on threads."""
     s = default_schedule(outs)
     for stage in s.stages:
-        if not isinstance(stage.op, PlaceholderOp) and stage.op.axis:
+        if isinstance(stage.op, ComputeOp) and stage.op.axis:
             stage.parallel(list(stage.op.axis)[0])
             if not stage.op.reduce_axis and len(stage.op.axis) > 1:
                 stage.vectorize(stage.split(list(stage.op.axis)[-1], factor=_LANES)[1])
@@ -71,13 +71,29 @@ def _of_outputs(outs: Any) -> Schedule:
     return schedule_injective(outs)
 
 
-(schedule_conv2d_nchw, schedule_conv2d_nhwc, schedule_depthwise_conv2d_nchw, schedule_dense, schedule_batch_matmul, schedule_global_pool, schedule_concatenate,
- schedule_broadcast, schedule_elemwise) = [_of_outputs] * 9
+_INJECTIVE = ("conv1d_ncw", "conv1d_nwc", "conv2d_hwcn", "conv2d_nchw", "conv2d_nhwc", "conv2d_NCHWc", "conv2d_transpose_nchw", "conv1d_transpose_ncw", "conv3d_ncdhw", "conv3d_ndhwc",
+              "conv3d_transpose_ncdhw", "depthwise_conv2d_nchw", "depthwise_conv2d_nhwc", "group_conv2d_nchw", "group_conv2d_nhwc", "dense", "matmul", "batch_matmul", "global_pool", "concatenate", "broadcast",
+              "elemwise", "lrn", "l2_normalize", "batch_norm", "reorg", "bitserial_dense", "dilation2d_nchw", "dilation2d_nhwc")
+globals().update({f"schedule_{name}": _of_outputs for name in _INJECTIVE})
+
+
+def schedule_extern(outs: Any) -> Schedule:
+    """Statements as they were written; what is computed before and behind them element by element."""
+    return default_schedule(outs)
+
+
+_EXTERN = ("argsort", "sort", "topk", "scatter", "scatter_add", "scatter_nd", "scan", "searchsorted", "einsum", "unique", "sparse_dense", "nms", "invert_permutation", "get_valid_counts", "multibox_prior",
+           "roi_pool", "roi_align", "proposal")
+globals().update({f"schedule_{name}": schedule_extern for name in _EXTERN})
+
+
+def schedule_adaptive_pool(outs: Any, layout: str = "NCHW") -> Schedule:
+    return schedule_injective(outs)
 
 
 def schedule_pool(outs: Any, layout: str = "NCHW") -> Schedule:
     return schedule_injective(outs)
 
 
-__all__ = ["default_schedule", "schedule_batch_matmul", "schedule_broadcast", "schedule_concatenate", "schedule_conv2d_nchw", "schedule_conv2d_nhwc", "schedule_dense", "schedule_depthwise_conv2d_nchw",
-           "schedule_elemwise", "schedule_global_pool", "schedule_injective", "schedule_injective_from_existing", "schedule_pool", "schedule_reduce", "schedule_softmax"]
+__all__ = ["default_schedule", "schedule_adaptive_pool", "schedule_extern", "schedule_injective", "schedule_injective_from_existing", "schedule_pool", "schedule_reduce", "schedule_softmax",
+           *(f"schedule_{name}" for name in (*_INJECTIVE, *_EXTERN))]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def _sides(padding: Any, kernel: Sequence[int], rank: int) -> tuple[int, ...]:
+def sides(padding: Any, kernel: Sequence[int], rank: int) -> tuple[int, ...]:
     """Before every axis, then after. ValueError for a size or a word that is none."""
     if isinstance(padding, int):
         both = [2 * padding] * rank
@@ -32,20 +32,32 @@ def _list(kernel: Any, rank: int) -> list[int]:
 
 def get_pad_tuple(padding: Any, kernel: Any) -> tuple[int, ...]:
     """(top, left, bottom, right)"""
-    return _sides(padding, _list(kernel, 2), 2)
+    return sides(padding, _list(kernel, 2), 2)
 
 
 def get_pad_tuple1d(padding: Any, kernel: Any = None) -> tuple[int, ...]:
-    return _sides(padding, _list(kernel or 1, 1), 1)
+    return sides(padding, _list(kernel or 1, 1), 1)
 
 
 def get_pad_tuple2d(padding: Any, kernel: Any = None) -> tuple[int, ...]:
-    return _sides(padding, _list(kernel or 1, 2), 2)
+    return sides(padding, _list(kernel or 1, 2), 2)
 
 
 def get_pad_tuple3d(padding: Any, kernel: Any = None) -> tuple[int, ...]:
     """(front, top, left, back, bottom, right)"""
-    return _sides(padding, _list(kernel or 1, 3), 3)
+    return sides(padding, _list(kernel or 1, 3), 3)
 
 
-__all__ = ["get_pad_tuple", "get_pad_tuple1d", "get_pad_tuple2d", "get_pad_tuple3d"]
+def infer_pad(data: Any, data_pad: Any) -> tuple[Any, Any]:
+    """How much a padded tensor has more of height and width on each side; (0, 0) without one."""
+    if data_pad is None:
+        return 0, 0
+    return (data_pad.shape[2] - data.shape[2]) // 2, (data_pad.shape[3] - data.shape[3]) // 2
+
+
+def infer_stride(data: Any, kernel: Any, out: Any) -> tuple[Any, Any]:
+    """The strides of a convolution by its sizes."""
+    return tuple((data.shape[d] - kernel.shape[d]) // (out.shape[d] - 1) for d in (2, 3))  # type: ignore[return-value]
+
+
+__all__ = ["infer_pad", "infer_stride", "sides", "get_pad_tuple", "get_pad_tuple1d", "get_pad_tuple2d", "get_pad_tuple3d"]

@@ -12,7 +12,8 @@ from .elemwise import INJECTIVE
 from .utils import prod, ravel_index, unravel_index
 
 
-def _axis(axis: int, rank: int) -> int:
+def axis_of(axis: int, rank: int) -> int:
+    """Counted from the first dimension. ValueError where there is none."""
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
     return axis % rank
@@ -20,7 +21,7 @@ def _axis(axis: int, rank: int) -> int:
 
 def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """Dimensions in another order, or reversed."""
-    order = [_axis(int(x), a.ndim) for x in axes] if axes is not None else list(range(a.ndim))[::-1]
+    order = [axis_of(int(x), a.ndim) for x in axes] if axes is not None else list(range(a.ndim))[::-1]
     if sorted(order) != list(range(a.ndim)):
         raise ValueError(f"{list(axes or [])} is no order of {a.ndim} dimensions")
     return te.compute([a.shape[d] for d in order], lambda *i: a(*[i[order.index(d)] for d in range(a.ndim)]), name="T_transpose", tag=INJECTIVE)
@@ -28,7 +29,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 
 def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
     """New dimensions of one element."""
-    axis = _axis(axis, a.ndim + 1)
+    axis = axis_of(axis, a.ndim + 1)
     shape = [*a.shape[:axis], *[1] * num_newaxis, *a.shape[axis:]]
     return te.compute(shape, lambda *i: a(*i[:axis], *i[axis + num_newaxis:]), name="T_expand_dims", tag=INJECTIVE)
 
@@ -38,7 +39,10 @@ def squeeze(a: Tensor, axis: Any = None) -> Tensor:
     if axis is None:
         gone = [d for d, size in enumerate(a.shape) if isinstance(size, int) and int(size) == 1]
     else:
-        gone = [_axis(int(d), a.ndim) for d in (axis if isinstance(axis, (list, tuple)) else [axis])]
+        gone = [axis_of(int(d), a.ndim) for d in (axis if isinstance(axis, (list, tuple)) else [axis])]
+        for d in gone:
+            if isinstance(a.shape[d], int) and int(a.shape[d]) != 1:
+                raise ValueError(f"squeeze of axis {d}, whose size is {a.shape[d]} and not 1")
     kept = [d for d in range(a.ndim) if d not in gone]
     return te.compute([a.shape[d] for d in kept], lambda *i: a(*[i[kept.index(d)] if d in kept else 0 for d in range(a.ndim)]), name="T_squeeze", tag=INJECTIVE)
 
@@ -52,17 +56,30 @@ def reshape(a: Tensor, newshape: Sequence[Any]) -> Tensor:
     return te.compute(shape, lambda *i: a(*unravel_index(ravel_index(i, shape), a.shape)), name="T_reshape", tag=INJECTIVE)
 
 
+def moved(a: Tensor, layouts: Any) -> Tensor:
+    """The elements where a bijective layout puts them; 0 where the blocks of the new one are not full."""
+    shape = layouts.forward_shape(a.shape)
+
+    def element(*i: Any) -> Any:
+        at = layouts.backward_index(i)
+        beyond = [at[d] < size for d, (size, whole) in enumerate(zip(a.shape, layouts.backward_shape(shape))) if isinstance(size, int) and int(size) != int(whole)]
+        return tir_op.if_then_else(tir_op.all(*beyond), a(*at), tir_op.const(0, a.dtype)) if beyond else a(*at)
+    return te.compute(shape, element, name="T_layout_trans", tag=INJECTIVE)
+
+
 def flip(a: Tensor, axis: int = 0) -> Tensor:
-    axis = _axis(axis, a.ndim)
+    axis = axis_of(axis, a.ndim)
     return te.compute(a.shape, lambda *i: a(*[a.shape[d] - 1 - i[d] if d == axis else i[d] for d in range(a.ndim)]), name="T_flip", tag=INJECTIVE)
 
 
 def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Tensors one after another along an axis."""
     first = a_tuple[0]
-    axis = _axis(axis, first.ndim)
+    axis = axis_of(axis, first.ndim)
     ends: list[Any] = []
     for t in a_tuple:
+        if t.ndim != first.ndim:
+            raise ValueError(f"concatenate takes tensors of as many dimensions, not of {first.ndim} and {t.ndim}")
         ends.append(t.shape[axis] if not ends else ends[-1] + t.shape[axis])
 
     def element(*i: Any) -> Any:
@@ -82,7 +99,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 def strided_slice(a: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None = None, axes: Sequence[int] | None = None, slice_mode: str = "end") -> Tensor:
     """Every so manieth element from begin to before end, of sizes that are numbers."""
-    where = [_axis(int(x), a.ndim) for x in axes] if axes is not None else list(range(len(begin)))
+    where = [axis_of(int(x), a.ndim) for x in axes] if axes is not None else list(range(len(begin)))
     steps = list(strides or [1] * len(begin))
     starts, step, shape = [0] * a.ndim, [1] * a.ndim, list(a.shape)
     for k, d in enumerate(where):
@@ -95,7 +112,7 @@ def strided_slice(a: Tensor, begin: Sequence[int], end: Sequence[int], strides: 
 
 def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     """Equal parts along an axis, or parts that begin at these indices."""
-    axis = _axis(axis, ary.ndim)
+    axis = axis_of(axis, ary.ndim)
     size = int(ary.shape[axis])
     if isinstance(indices_or_sections, int):
         if size % indices_or_sections:
@@ -108,9 +125,6 @@ def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
 
 def take(a: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int = 0, mode: str = "clip") -> Tensor:
     """Elements, or slices along an axis, by number; numbers beyond the edge are moved to it ("clip"), counted anew ("wrap") or taken as they are ("fast")."""
-    if batch_dims:
-        raise ValueError("take has no batch dimensions here; give batch_dims=0")
-
     def number(index: Any, size: Any) -> Any:
         if mode == "clip":
             return te.max(te.min(index, size - 1), 0)
@@ -118,13 +132,20 @@ def take(a: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int = 
     if axis is None:
         size: Any = prod(list(a.shape))
         return te.compute(indices.shape, lambda *i: a(*unravel_index(number(indices(*i), size), a.shape)), name="T_take", tag=INJECTIVE)
-    axis, n = _axis(axis, a.ndim), indices.ndim
+    axis, n = axis_of(axis, a.ndim), indices.ndim
+    if batch_dims:
+        batch = batch_dims + n if batch_dims < 0 else batch_dims
+        if not 0 <= batch <= axis or batch > n:
+            raise ValueError(f"take has {batch_dims} batch dimensions, of indices of {n} dimensions and along axis {axis}")
+        whole = [*a.shape[:axis], *indices.shape[batch:], *a.shape[axis + 1:]]
+        more = n - batch
+        return te.compute(whole, lambda *i: a(*i[:axis], number(indices(*i[:batch], *i[axis:axis + more]), a.shape[axis]), *i[axis + more:]), name="T_take", tag=INJECTIVE)
     shape = [*a.shape[:axis], *indices.shape, *a.shape[axis + 1:]]
     return te.compute(shape, lambda *i: a(*i[:axis], number(indices(*i[axis:axis + n]), a.shape[axis]), *i[axis + n:]), name="T_take", tag=INJECTIVE)
 
 
 def repeat(a: Tensor, repeats: int, axis: int) -> Tensor:
-    axis = _axis(axis, a.ndim)
+    axis = axis_of(axis, a.ndim)
     return te.compute([size * repeats if d == axis else size for d, size in enumerate(a.shape)],
                       lambda *i: a(*[tir_op.floordiv(x, repeats) if d == axis else x for d, x in enumerate(i)]), name="T_repeat", tag=INJECTIVE)
 
@@ -146,7 +167,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") 
 
 def one_hot(indices: Tensor, on_value: Any, off_value: Any, depth: int, axis: int, dtype: str) -> Tensor:
     """A dimension of `depth` with on_value where the index is."""
-    axis = _axis(axis, indices.ndim + 1)
+    axis = axis_of(axis, indices.ndim + 1)
     shape = [*indices.shape[:axis], depth, *indices.shape[axis:]]
     on, off = (tir_op.const(v, dtype) for v in (on_value, off_value))
     return te.compute(shape, lambda *i: tir_op.if_then_else(indices(*i[:axis], *i[axis + 1:]) == i[axis], on, off), name="T_one_hot", tag=INJECTIVE)

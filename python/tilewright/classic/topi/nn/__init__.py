@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers as tensor expressions."""
 from ..nn_utils import get_pad_tuple, get_pad_tuple1d, get_pad_tuple2d, get_pad_tuple3d
-from .basic import batch_matmul, bias_add, dense, flatten, leaky_relu, log_softmax, pad, prelu, relu, scale_shift_nchw, softmax
-from .windows import conv2d, conv2d_nchw, conv2d_nhwc, depthwise_conv2d_nchw, global_pool, pool2d
+from . import basic, norms, places, pools, windows
+from .basic import *  # noqa: F401,F403
+from .norms import *  # noqa: F401,F403
+from .places import *  # noqa: F401,F403
+from .pools import *  # noqa: F401,F403
+from .windows import *  # noqa: F401,F403
 
-__all__ = ["batch_matmul", "bias_add", "conv2d", "conv2d_nchw", "conv2d_nhwc", "dense", "depthwise_conv2d_nchw", "flatten", "get_pad_tuple", "get_pad_tuple1d", "get_pad_tuple2d",
-           "get_pad_tuple3d", "global_pool", "leaky_relu", "log_softmax", "pad", "pool2d", "prelu", "relu", "scale_shift_nchw", "softmax"]
+__all__ = ["get_pad_tuple", "get_pad_tuple1d", "get_pad_tuple2d", "get_pad_tuple3d", *basic.__all__, *norms.__all__, *places.__all__, *pools.__all__, *windows.__all__]

@@ -1,115 +1,190 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions and pools."""
+"""Convolutions, by the letters of their layouts."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ... import te
 from ...te.tensor import Tensor
 from ...tir import op as tir_op
-from ..nn_utils import get_pad_tuple
+from ..nn_utils import sides
 from .basic import pad
 
-
-def _two(value: Any) -> tuple[int, int]:
-    return (int(value), int(value)) if isinstance(value, int) else (int(value[0]), int(value[1]))
-
-
-class _Windows:
-    """Strides, dilations and padding over two dimensions, and how many windows there are."""
-
-    def __init__(self, sizes: Any, kernel: Any, stride: Any, padding: Any, dilation: Any):
-        (height, width), (kh, kw) = sizes, kernel
-        (self.sh, self.sw), (self.dh, self.dw) = _two(stride), _two(dilation)
-        self.top, self.left, self.bottom, self.right = get_pad_tuple(padding, ((kh - 1) * self.dh + 1, (kw - 1) * self.dw + 1))
-        self.rows, self.columns = _extent(height, self.top, self.bottom, kh, self.dh, self.sh), _extent(width, self.left, self.right, kw, self.dw, self.sw)
+_AXES = {"N": "nn", "C": "ff", "D": "zz", "H": "yy", "W": "xx"}
+_REDUCED = {"D": "rz", "H": "ry", "W": "rx"}
 
 
-def _extent(size: Any, before: int, after: int, kernel: Any, dilation: int, stride: int) -> Any:
+def spread(value: Any, count: int) -> list[int]:
+    """One number for all of `count` axes, or one for each."""
+    return [int(value)] * count if isinstance(value, int) else [int(v) for v in value] * (count if len(value) == 1 else 1)
+
+
+def extent(size: Any, before: Any, after: Any, kernel: Any, dilation: int, stride: int) -> Any:
+    """How many windows there are."""
     return tir_op.floordiv(size + (before + after) - (kernel - 1) * dilation - 1, stride) + 1
 
 
-def conv2d_nchw(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = None) -> Tensor:
-    """A convolution of (batch, channel, height, width) by (out channel, channel, height, width)."""
-    out_dtype = out_dtype or Input.dtype
-    batch, channels, *sizes = Input.shape
-    out_channels, _, kh, kw = Filter.shape
-    w = _Windows(sizes, (kh, kw), stride, padding, dilation)
-    padded = pad(Input, [0, 0, w.top, w.left], [0, 0, w.bottom, w.right], name="pad_temp")
-    rc, ry, rx = te.reduce_axis((0, channels), "rc"), te.reduce_axis((0, kh), "ry"), te.reduce_axis((0, kw), "rx")
-    return te.compute((batch, out_channels, w.rows, w.columns), lambda nn, ff, yy, xx: te.sum(padded[nn, rc, yy * w.sh + ry * w.dh, xx * w.sw + rx * w.dw].astype(out_dtype) * Filter[ff, rc, ry, rx].astype(out_dtype),
-                                                           axis=[rc, ry, rx]), name="conv2d_nchw", tag="conv2d_nchw")
+def windows_of(data: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None, layout: str, kernel_layout: str, name: str) -> Tensor:
+    """A convolution of data whose dimensions `layout` names ("NHWC") by weights as `kernel_layout` says ("HWIO")."""
+    out_dtype = out_dtype or data.dtype
+    letters = [a for a in layout if a in "DHW"]
+    count = len(letters)
+    if data.ndim != len(layout) or weight.ndim != len(kernel_layout):
+        raise ValueError(f"{name} takes data {layout} and weights {kernel_layout}, not {data.ndim} and {weight.ndim} dimensions")
+    strides, dilations = spread(stride, count), spread(dilation, count)
+    kernel = [weight.shape[kernel_layout.index(a)] for a in letters]
+    pads = sides(padding, [(k - 1) * d + 1 for k, d in zip(kernel, dilations)], count)
+    before, after = dict(zip(letters, pads[:count])), dict(zip(letters, pads[count:]))
+    padded = pad(data, [before.get(a, 0) for a in layout], [after.get(a, 0) for a in layout], name="pad_temp")
+    share = weight.shape[kernel_layout.index("I")]
+    outputs = weight.shape[kernel_layout.index("O")]
+    if all(isinstance(v, int) for v in (share, data.shape[layout.index("C")])) and int(share) * groups != int(data.shape[layout.index("C")]):
+        raise ValueError(f"{name}: weights for {share} channels in {groups} groups, data of {data.shape[layout.index('C')]} channels")
+    rc = te.reduce_axis((0, share), "rc")
+    over = {a: te.reduce_axis((0, k), _REDUCED[a]) for a, k in zip(letters, kernel)}
+    sizes = {"N": data.shape[layout.index("N")], "C": outputs}
+    for n, a in enumerate(letters):
+        sizes[a] = extent(data.shape[layout.index(a)], before[a], after[a], kernel[n], dilations[n], strides[n])
+
+    def element(*at: Any) -> Any:
+        where = dict(zip(layout, at))
+        read = dict(where)
+        for n, a in enumerate(letters):
+            read[a] = where[a] * strides[n] + over[a] * dilations[n]
+        read["C"] = rc if groups == 1 else tir_op.floordiv(where["C"], tir_op.floordiv(outputs, groups)) * share + rc
+        weights = {"O": where["C"], "I": rc, **over}
+        product = padded(*[read[a] for a in layout]).astype(out_dtype) * weight(*[weights[a] for a in kernel_layout]).astype(out_dtype)
+        return te.sum(product, axis=[rc, *over.values()] if layout.index("C") == 1 else [*over.values(), rc])
+    return te.compute([sizes[a] for a in layout], element, name=name, tag=name, varargs_names=[_AXES[a] for a in layout])
 
 
-def conv2d_nhwc(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = None, auto_scheduler_rewritten_layout: str = "") -> Tensor:
-    """A convolution of (batch, height, width, channel) by (height, width, channel, out channel)."""
-    out_dtype = out_dtype or Input.dtype
-    batch, *sizes, channels = Input.shape
-    kh, kw, _, out_channels = Filter.shape
-    w = _Windows(sizes, (kh, kw), stride, padding, dilation)
-    padded = pad(Input, [0, w.top, w.left, 0], [0, w.bottom, w.right, 0], name="pad_temp")
-    rc, ry, rx = te.reduce_axis((0, channels), "rc"), te.reduce_axis((0, kh), "ry"), te.reduce_axis((0, kw), "rx")
-    return te.compute((batch, w.rows, w.columns, out_channels), lambda nn, yy, xx, ff: te.sum(padded[nn, yy * w.sh + ry * w.dh, xx * w.sw + rx * w.dw, rc].astype(out_dtype) * Filter[ry, rx, rc, ff].astype(out_dtype),
-                                                           axis=[ry, rx, rc]), name="conv2d_nhwc", tag="conv2d_nhwc")
+def _named(name: str, layout: str, kernel_layout: str) -> Any:
+    def convolution(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: Any = None, *_: Any, **__: Any) -> Tensor:
+        return windows_of(Input, Filter, stride, padding, dilation, 1, out_dtype, layout, kernel_layout, name)
+    convolution.__name__ = convolution.__qualname__ = name
+    convolution.__doc__ = f"A convolution of {layout} by {kernel_layout}."
+    return convolution
 
 
-def conv2d(inp: Tensor, filt: Tensor, strides: Any, padding: Any, dilation: Any, data_layout: str = "NCHW", kernel_layout: str = "", out_dtype: str | None = None) -> Tensor:
-    """By its layout, "NCHW" or "NHWC"."""
-    if data_layout not in ("NCHW", "NHWC"):
-        raise ValueError(f"not support this layout {data_layout} yet")
-    return (conv2d_nchw if data_layout == "NCHW" else conv2d_nhwc)(inp, filt, strides, padding, dilation, out_dtype)
+def _grouped(name: str, layout: str, kernel_layout: str) -> Any:
+    def convolution(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None = None, *_: Any, **__: Any) -> Tensor:
+        return windows_of(Input, Filter, stride, padding, dilation, groups, out_dtype, layout, kernel_layout, name)
+    convolution.__name__ = convolution.__qualname__ = name
+    convolution.__doc__ = f"A convolution of {layout} by {kernel_layout}, channels in groups."
+    return convolution
 
 
-def depthwise_conv2d_nchw(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = None) -> Tensor:
-    """Each channel by filters of its own: (channel, multiplier, height, width)."""
-    out_dtype = out_dtype or Input.dtype
-    batch, channels, *sizes = Input.shape
-    _, multiplier, kh, kw = Filter.shape
-    w = _Windows(sizes, (kh, kw), stride, padding, dilation)
-    padded = pad(Input, [0, 0, w.top, w.left], [0, 0, w.bottom, w.right], name="PaddedInput")
-    di, dj = te.reduce_axis((0, kh), "di"), te.reduce_axis((0, kw), "dj")
-    return te.compute((batch, channels * multiplier, w.rows, w.columns), lambda b, c, i, j: te.sum(padded[b, tir_op.floordiv(c, multiplier), i * w.sh + di * w.dh, j * w.sw + dj * w.dw].astype(out_dtype) *
-                                                       Filter[tir_op.floordiv(c, multiplier), tir_op.floormod(c, multiplier), di, dj].astype(out_dtype), axis=[di, dj]),
-                      name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
+conv1d_ncw, conv1d_nwc = _named("conv1d_ncw", "NCW", "OIW"), _named("conv1d_nwc", "NWC", "WIO")
+conv2d_nchw, conv2d_nhwc, conv2d_hwcn = _named("conv2d_nchw", "NCHW", "OIHW"), _named("conv2d_nhwc", "NHWC", "HWIO"), _named("conv2d_hwcn", "HWCN", "HWIO")
+conv3d_ncdhw, conv3d_ndhwc = _grouped("conv3d_ncdhw", "NCDHW", "OIDHW"), _grouped("conv3d_ndhwc", "NDHWC", "DHWIO")
+group_conv1d_ncw, group_conv1d_nwc = _grouped("group_conv1d_ncw", "NCW", "OIW"), _grouped("group_conv1d_nwc", "NWC", "WIO")
+group_conv2d_nchw, group_conv2d_nhwc = _grouped("group_conv2d_nchw", "NCHW", "OIHW"), _grouped("group_conv2d_nhwc", "NHWC", "HWIO")
+_KERNELS = {"NCW": "OIW", "NWC": "WIO", "NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO", "NCDHW": "OIDHW", "NDHWC": "DHWIO"}
 
 
-def pool2d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True) -> Tensor:
-    """The greatest ("max") or the mean ("avg") of windows over the last two dimensions."""
-    if layout != "NCHW" or pool_type not in ("max", "avg"):
-        raise ValueError(f"there is no pool2d of kind '{pool_type}' in layout {layout}; there are max and avg in NCHW")
-    (kh, kw), (sh, sw), (dh, dw) = _two(kernel), _two(stride), _two(dilation)
-    top, left, bottom, right = (int(p) for p in padding)
-    batch, channels, height, width = data.shape
-    extra_h, extra_w = (sh - 1, sw - 1) if ceil_mode else (0, 0)
-    fill = tir_op.min_value(data.dtype) if pool_type == "max" else 0
-    padded = pad(data, [0, 0, top, left], [0, 0, bottom + extra_h, right + extra_w], fill, name="pad_temp")
-    shape = (batch, channels, _extent(height, top, bottom + extra_h, kh, dh, sh), _extent(width, left, right + extra_w, kw, dw, sw))
-    ry, rx = te.reduce_axis((0, kh), "rv0"), te.reduce_axis((0, kw), "rv1")
-
-    def window(reducer: Any, tag: str) -> Tensor:
-        return te.compute(shape, lambda n, c, y, x: reducer(padded[n, c, y * sh + ry * dh, x * sw + rx * dw], axis=[ry, rx]), name=f"pool_{pool_type}", tag=tag)
-    if pool_type == "max":
-        return window(te.max, "pool_max")
-    total = window(te.sum, "pool_sum")
-
-    def element(n: Any, c: Any, y: Any, x: Any) -> Any:
-        if count_include_pad:
-            return total[n, c, y, x] / tir_op.const(kh * kw, data.dtype)
-        counts = []
-        for at, step, dilated, size, taps, before in ((y, sh, dh, height, kh, top), (x, sw, dw, width, kw, left)):
-            count: Any = 0
-            for t in range(taps):
-                place = at * step + (t * dilated - before)
-                count = count + tir_op.if_then_else(tir_op.all(place >= 0, place < size), 1, 0)
-            counts.append(count)
-        return total[n, c, y, x] / te.max(counts[0] * counts[1], 1).astype(data.dtype)
-    return te.compute(shape, element, name="pool_avg", tag="elemwise")
+def _conv(rank: int) -> Any:
+    def convolution(inp: Tensor, filt: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1, data_layout: str = "", kernel_layout: str = "", out_dtype: str | None = None) -> Tensor:
+        layout = data_layout or {1: "NCW", 2: "NCHW", 3: "NCDHW"}[rank]
+        if layout not in _KERNELS or len(layout) != rank + 2:
+            raise ValueError(f"not support this layout {layout} yet")
+        return windows_of(inp, filt, strides, padding, dilation, 1, out_dtype, layout, kernel_layout or _KERNELS[layout], f"conv{rank}d_{layout.lower()}")
+    convolution.__name__ = convolution.__qualname__ = f"conv{rank}d"
+    convolution.__doc__ = f"A convolution over {rank} dimensions by its layout."
+    return convolution
 
 
-def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
-    """One value for each channel."""
-    height, width = data.shape[2], data.shape[3]
-    return pool2d(data, (height, width), (1, 1), (1, 1), (0, 0, 0, 0), pool_type, layout=layout)
+conv1d, conv2d, conv3d = (_conv(n) for n in (1, 2, 3))
 
 
-__all__ = ["conv2d", "conv2d_nchw", "conv2d_nhwc", "depthwise_conv2d_nchw", "global_pool", "pool2d"]
+def conv2d_NCHWc(data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any, layout: str, out_layout: str, out_dtype: str | None = "float32") -> Tensor:  # noqa: N802
+    """A convolution of (N, C, H, W, c) by (O, I, H, W, i, o): channels in blocks."""
+    (sh, sw), (dh, dw) = spread(stride, 2), spread(dilation, 2)
+    batch, blocks, height, width, block = data.shape
+    outer, inner_blocks, kh, kw, _, out_block = kernel.shape
+    top, left, bottom, right = sides(padding, [(kh - 1) * dh + 1, (kw - 1) * dw + 1], 2)
+    padded = pad(data, [0, 0, top, left, 0], [0, 0, bottom, right, 0], name="data_pad")
+    ic, ry, rx = te.reduce_axis((0, blocks * block), "ic"), te.reduce_axis((0, kh), "kh"), te.reduce_axis((0, kw), "kw")
+    out_dtype = out_dtype or data.dtype
+    return te.compute((batch, outer, extent(height, top, bottom, kh, dh, sh), extent(width, left, right, kw, dw, sw), out_block), lambda n, o, y, x, b: te.sum(
+        padded[n, tir_op.floordiv(ic, block), y * sh + ry * dh, x * sw + rx * dw, tir_op.floormod(ic, block)].astype(out_dtype) *
+        kernel[o, tir_op.floordiv(ic, block), ry, rx, tir_op.floormod(ic, block), b].astype(out_dtype), axis=[ic, ry, rx]), name="conv2d_NCHWc", tag="conv2d_NCHWc")
+
+
+def _depthwise(name: str, layout: str) -> Any:
+    def convolution(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = None, *_: Any, **__: Any) -> Tensor:
+        out_dtype = out_dtype or Input.dtype
+        first = layout == "NCHW"
+        if first:
+            (batch, channels, height, width), (_, multiplier, kh, kw) = Input.shape, Filter.shape
+        else:
+            (batch, height, width, channels), (kh, kw, _, multiplier) = Input.shape, Filter.shape
+        (sh, sw), (dh, dw) = spread(stride, 2), spread(dilation, 2)
+        top, left, bottom, right = sides(padding, [(kh - 1) * dh + 1, (kw - 1) * dw + 1], 2)
+        padded = pad(Input, [0, 0, top, left] if first else [0, top, left, 0], [0, 0, bottom, right] if first else [0, bottom, right, 0], name="PaddedInput")
+        di, dj = te.reduce_axis((0, kh), "di"), te.reduce_axis((0, kw), "dj")
+        rows, columns = extent(height, top, bottom, kh, dh, sh), extent(width, left, right, kw, dw, sw)
+
+        def element(b: Any, c: Any, i: Any, j: Any) -> Any:
+            if not first:
+                c, i, j = j, c, i
+            channel, number = tir_op.floordiv(c, multiplier), tir_op.floormod(c, multiplier)
+            y, x = i * sh + di * dh, j * sw + dj * dw
+            value = padded[b, channel, y, x] if first else padded[b, y, x, channel]
+            by = Filter[channel, number, di, dj] if first else Filter[di, dj, channel, number]
+            return te.sum(value.astype(out_dtype) * by.astype(out_dtype), axis=[di, dj])
+        return te.compute((batch, channels * multiplier, rows, columns) if first else (batch, rows, columns, channels * multiplier), element, name="DepthwiseConv2d", tag=name,
+                          varargs_names=["b", "c", "i", "j"] if first else ["b", "i", "j", "c"])
+    convolution.__name__ = convolution.__qualname__ = name
+    convolution.__doc__ = f"Each channel of {layout} by filters of its own."
+    return convolution
+
+
+depthwise_conv2d_nchw, depthwise_conv2d_nhwc = _depthwise("depthwise_conv2d_nchw", "NCHW"), _depthwise("depthwise_conv2d_nhwc", "NHWC")
+
+
+def _transposed(data: Tensor, weight: Tensor, strides: Any, padding: Any, out_dtype: str | None, output_padding: Any, groups: int, name: str) -> Tensor:
+    """What a convolution's gradient by its data computes; data (N, C, ...), weights (I, O, ...)."""
+    from .places import dilate
+    count = data.ndim - 2
+    steps, more = spread(strides, count), spread(output_padding, count)
+    if any(m >= s for m, s in zip(more, steps)):
+        raise ValueError(f"{name}: the output padding {tuple(more)} is not less than the strides {tuple(steps)}")
+    out_dtype = out_dtype or data.dtype
+    kernel = list(weight.shape[2:])
+    pads = sides(padding, kernel, count)
+    before = [k - 1 - p for k, p in zip(kernel, pads[:count])]
+    after = [k - 1 - p + m for k, p, m in zip(kernel, pads[count:], more)]
+    apart = pad(dilate(data, [1, 1, *steps], name="data_dilate"), [0, 0, *before], [0, 0, *after], name="data_pad")
+    share_in, share_out = tir_op.floordiv(weight.shape[0], groups), weight.shape[1]
+    dc = te.reduce_axis((0, share_in), "dc")
+    over = [te.reduce_axis((0, k), f"d{a}") for k, a in zip(kernel, "dhw"[3 - count:])]
+
+    def element(b: Any, c: Any, *at: Any) -> Any:
+        channel = dc if groups == 1 else tir_op.floordiv(c, share_out) * share_in + dc
+        flipped = [k - 1 - r for k, r in zip(kernel, over)]
+        value = apart(b, channel, *[i + r for i, r in zip(at, over)]).astype(out_dtype)
+        return te.sum(value * weight(channel, c if groups == 1 else tir_op.floormod(c, share_out), *flipped).astype(out_dtype), axis=[dc, *over])
+    shape = (data.shape[0], share_out * groups, *[size - k + 1 for size, k in zip(apart.shape[2:], kernel)])
+    return te.compute(shape, element, name=name, tag=name, varargs_names=["b", "c", *"dhw"[3 - count:]])
+
+
+def conv1d_transpose_ncw(data: Tensor, kernel: Tensor, stride: Any, padding: Any, out_dtype: str | None, output_padding: Any = (0,)) -> Tensor:
+    return _transposed(data, kernel, stride, padding, out_dtype, output_padding, 1, "conv1d_transpose_ncw")
+
+
+def conv2d_transpose_nchw(Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: str | None, output_padding: Any = (0, 0)) -> Tensor:
+    return _transposed(Input, Filter, strides, padding, out_dtype, output_padding, 1, "conv2d_transpose_nchw")
+
+
+def group_conv2d_transpose_nchw(data: Tensor, kernel: Tensor, stride: Any, padding: Any, out_dtype: str | None, output_padding: Any, groups: int) -> Tensor:
+    return _transposed(data, kernel, stride, padding, out_dtype, output_padding, groups, "group_conv2d_transpose_nchw")
+
+
+def conv3d_transpose_ncdhw(Input: Tensor, Filter: Tensor, strides: Any, padding: Any, out_dtype: str | None, output_padding: Any = (0, 0, 0)) -> Tensor:
+    return _transposed(Input, Filter, strides, padding, out_dtype, output_padding, 1, "conv3d_transpose_ncdhw")
+
+
+_TRANSPOSED: Sequence[str] = ("conv1d_transpose_ncw", "conv2d_transpose_nchw", "conv3d_transpose_ncdhw", "group_conv2d_transpose_nchw")
+__all__ = ["conv1d", "conv1d_ncw", "conv1d_nwc", "conv2d", "conv2d_NCHWc", "conv2d_hwcn", "conv2d_nchw", "conv2d_nhwc", "conv3d", "conv3d_ncdhw", "conv3d_ndhwc", "depthwise_conv2d_nchw",
+           "depthwise_conv2d_nhwc", "group_conv1d_ncw", "group_conv1d_nwc", "group_conv2d_nchw", "group_conv2d_nhwc", *_TRANSPOSED]

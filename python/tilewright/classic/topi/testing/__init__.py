@@ -131,6 +131,7 @@ def conv3d_transpose_ncdhw_python(a_np: Any, w_np: Any, stride: Any, padding: An
 def poolnd_python(np_data: Any, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], padding_before: Sequence[int], padding_after: Sequence[int],
                   pool_type: str, count_include_pad: bool = True, ceil_mode: bool = False, dtype: str = "float32", layout: str = "NCHW") -> Any:
     """Windows over the spatial axes of a layout; the part of a last window beyond the padded data counts nothing."""
+    layout = layout if len(layout) == np_data.ndim else "NCDHW"[:2] + "DHW"[5 - np_data.ndim:]  # the default fits pictures; of others the channels are second
     order = [layout.index(c) for c in ("N", "C", *(c for c in layout if c not in "NC"))]
     x = _wide(np_data.transpose(order))
     n = len(kernel)
@@ -474,10 +475,11 @@ def conv2d_backward_weight_python(dy_np: Any, x_np: Any, kernel_size: Any, strid
     return out
 
 
-from . import places  # noqa: E402
+from . import places, schedules  # noqa: E402
 from .places import *  # noqa: E402, F403
+from .schedules import *  # noqa: E402, F403
 
-__all__ = [*places.__all__, *(name for name, value in list(globals().items()) if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == __name__)]
+__all__ = [*places.__all__, *schedules.__all__, *(name for name, value in list(globals().items()) if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == __name__)]
 
 
 def __getattr__(name: str) -> Any:
