@@ -72,7 +72,6 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
 
 // From what the passes made. Without keep_modules its weights go as soon as packed ones have replaced them.
 Result<Built> lower_optimized(Built built, const BuildOptions& options, const lower::PanelWidths* panels = nullptr) {
-  report(options, "lower", 0);
   PassContext context = TW_TRY(pass_context(options, built.target));
   context.instruments.clear();  // they look at Relay modules
   context.dumped = built.dumped;
@@ -254,45 +253,6 @@ Result<relay::Module> import_model(const Source& source, const BuildOptions& opt
   return error;
 }
 
-// The modules of all shapes for one target. Each lowers with the panels that were agreed on.
-Result<Built> build_for_target(std::vector<Built> optimized, const std::vector<BuildOptions>& options,
-                               const lower::PanelWidths* panels, bool named_for_target) {
-  Built built = TW_TRY(lower_optimized(std::move(optimized[0]), options[0], panels));
-  for (size_t i = 1; i < optimized.size(); ++i) {
-    Built variant = TW_TRY(lower_optimized(std::move(optimized[i]), options[i], panels));
-    lower::merge_variant(&built.lowered, std::move(variant.lowered));
-  }
-  if (named_for_target) name_kernels_for(built.target, &built.lowered);
-  TW_TRY_STATUS(compile_kernels(&built, options[0]));
-  return built;
-}
-
-// A module for each shape, for each of the targets.
-Result<Built> build_modules(std::vector<relay::Module> modules, const BuildOptions& options) {
-  const auto targets = TW_TRY(targets_of(options.target));
-  const bool several = modules.size() * targets.size() > 1;
-  lower::PanelWidths panels;
-  std::vector<std::vector<Built>> optimized(targets.size());
-  std::vector<std::vector<BuildOptions>> own(targets.size());
-  for (size_t t = 0; t < targets.size(); ++t)
-    for (size_t i = 0; i < modules.size(); ++i) {
-      BuildOptions& o = own[t].emplace_back(options);
-      o.target = targets[t].text;
-      if (i > 0) o.name += format("_v{}", i);  // a variant's external functions have names of their own
-      optimized[t].push_back(TW_TRY(run_passes_on(modules[i], o)));
-      if (t + 1 == targets.size()) modules[i] = {};  // packed weights take the place of its own
-      // What every shape and processor does with a weight is known before the first of them packs it.
-      if (several) TW_TRY_STATUS(panels.add(optimized[t].back().optimized, optimized[t].back().target));
-    }
-  std::vector<Built> built;
-  for (size_t t = 0; t < targets.size(); ++t)
-    built.push_back(TW_TRY(build_for_target(std::move(optimized[t]), own[t], several ? &panels : nullptr, t > 0)));
-  Built first = std::move(built[0]);
-  built.erase(built.begin());
-  add_instruction_sets(&first, std::move(built));
-  return first;
-}
-
 // What a library with bounds holds. Errors: those of bounded_variants; InvalidArgument (no ONNX model, several
 // processors).
 template <class Source>
@@ -314,9 +274,10 @@ Result<std::vector<BoundedVariant>> variants_within(const Source& source, const 
   return bounded_variants(TW_TRY(read(source)), options.bounds, options.shapes, exact);
 }
 
-// A variant on its way.
+// A plan of a library on its way: what the passes made, and which of its sizes are free.
 struct Variation {
   Built built;
+  const BoundedVariant* within = nullptr;
   std::vector<relay::FreeDim> inputs, outputs;
 };
 
@@ -325,6 +286,7 @@ Result<Variation> optimized_variant(const Source& source, const BoundedVariant& 
   Variation out;
   relay::Module module = TW_TRY(import_model(source, options, variant.shapes));
   if (!variant.sizes.empty()) {
+    out.within = &variant;
     out.inputs = TW_TRY(free_inputs(variant, module));
     auto bounded = TW_TRY(
         relay::bound_sizes(module, TW_TRY(import_model(source, options, variant.smaller)), variant.sizes, out.inputs));
@@ -335,40 +297,73 @@ Result<Variation> optimized_variant(const Source& source, const BoundedVariant& 
   return out;
 }
 
-// A library's variants before their modules take too much memory to wait for each other.
-constexpr size_t kVariantsInMemory = 16;
+// Runs the passes for variant i. `last`: it is not asked for this variant again.
+using MakeVariation = std::function<Result<Variation>(size_t i, const BuildOptions& options, bool last)>;
+
+// A library's plans before their modules take too much memory to wait for each other: then the passes run twice.
+constexpr size_t kPlansInMemory = 16;
+
+// A plan for each variant and each processor, one processor after the other.
+Result<Built> build_plans(size_t variants, const MakeVariation& make, const BuildOptions& options) {
+  const auto targets = TW_TRY(targets_of(options.target));
+  const size_t plans = variants * targets.size();
+  const bool several = plans > 1, together = plans <= kPlansInMemory;
+  auto options_of = [&](size_t plan) {
+    BuildOptions own = options;
+    own.target = targets[plan / variants].text;
+    // A variant's external functions have names of their own.
+    if (const size_t i = plan % variants; i > 0) own.name += format("_v{}", i);
+    return own;
+  };
+  // What every shape and processor does with a weight is known before the first of them packs it.
+  lower::PanelWidths panels;
+  std::vector<Variation> optimized;
+  for (size_t p = 0; p < plans && several; ++p) {
+    Variation v = TW_TRY(make(p % variants, options_of(p), together && p + variants >= plans));
+    TW_TRY_STATUS(panels.add(v.built.optimized, v.built.target));
+    if (together) optimized.push_back(std::move(v));
+  }
+  std::vector<Built> built;  // by processor
+  for (size_t p = 0; p < plans; ++p) {
+    report(options, "lower", static_cast<double>(p) / static_cast<double>(plans));
+    const BuildOptions own = options_of(p);
+    Variation v =
+        p < optimized.size() ? std::move(optimized[p]) : TW_TRY(make(p % variants, own, p + variants >= plans));
+    Built one = TW_TRY(lower_optimized(std::move(v.built), own, several ? &panels : nullptr));
+    if (v.within) set_free_sizes(*v.within, v.inputs, v.outputs, &one.lowered.plan);
+    if (p % variants == 0)
+      built.push_back(std::move(one));
+    else
+      lower::merge_variant(&built.back().lowered, std::move(one.lowered));
+  }
+  for (size_t t = 0; t < built.size(); ++t) {
+    if (t > 0) name_kernels_for(built[t].target, &built[t].lowered);
+    TW_TRY_STATUS(compile_kernels(&built[t], options));
+  }
+  Built first = std::move(built[0]);
+  built.erase(built.begin());
+  add_instruction_sets(&first, std::move(built));
+  return first;
+}
+
+Result<Built> build_modules(std::vector<relay::Module> modules, const BuildOptions& options) {
+  return build_plans(
+      modules.size(),
+      [&](size_t i, const BuildOptions& own, bool last) -> Result<Variation> {
+        Variation v;
+        v.built = TW_TRY(run_passes_on(modules[i], own));
+        if (last) modules[i] = {};  // packed weights take the place of its own
+        return v;
+      },
+      options);
+}
 
 template <class Source>
 Result<Built> build_variants(const Source& source, const std::vector<BoundedVariant>& variants,
                              const BuildOptions& options) {
-  const bool together = variants.size() <= kVariantsInMemory;
-  auto options_of = [&](size_t i) {
-    BuildOptions own = options;
-    if (i > 0) own.name += format("_v{}", i);  // a variant's external functions have names of their own
-    return own;
-  };
-  // What every shape does with a weight is known before the first of them packs it.
-  lower::PanelWidths panels;
-  std::vector<Variation> optimized;
-  for (size_t i = 0; i < variants.size() && variants.size() > 1; ++i) {
-    Variation v = TW_TRY(optimized_variant(source, variants[i], options_of(i)));
-    TW_TRY_STATUS(panels.add(v.built.optimized, v.built.target));
-    if (together) optimized.push_back(std::move(v));
-  }
-  Built first;
-  for (size_t i = 0; i < variants.size(); ++i) {
-    report(options, "lower", static_cast<double>(i) / static_cast<double>(variants.size()));
-    Variation v =
-        i < optimized.size() ? std::move(optimized[i]) : TW_TRY(optimized_variant(source, variants[i], options_of(i)));
-    Built built = TW_TRY(lower_optimized(std::move(v.built), options_of(i), variants.size() > 1 ? &panels : nullptr));
-    if (!variants[i].sizes.empty()) set_free_sizes(variants[i], v.inputs, v.outputs, &built.lowered.plan);
-    if (i == 0)
-      first = std::move(built);
-    else
-      lower::merge_variant(&first.lowered, std::move(built.lowered));
-  }
-  TW_TRY_STATUS(compile_kernels(&first, options));
-  return first;
+  return build_plans(
+      variants.size(),
+      [&](size_t i, const BuildOptions& own, bool) { return optimized_variant(source, variants[i], own); }, options);
 }
 
 template <class Source>
@@ -414,6 +409,7 @@ Result<Built> build_fused(const relay::Module& fused, const BuildOptions& option
     Built built;
     built.optimized = fused;
     built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
+    report(options, "lower", 0);
     built = TW_TRY(lower_optimized(std::move(built), options));
     TW_TRY_STATUS(compile_kernels(&built, options));
     return built;
