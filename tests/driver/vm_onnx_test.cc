@@ -154,8 +154,11 @@ TEST(VmOnnx, FunctionsWithControlFlow) {
   }
 }
 
-// Bytes.
+// Bytes, without the pages that the allocator keeps for later; how many those are is a matter of its threads.
 int64_t resident() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
   std::ifstream in("/proc/self/statm");
   int64_t all = 0, pages = 0;
   in >> all >> pages;
