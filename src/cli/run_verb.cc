@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/format.h"
+#include "base/read_whole.h"
 #include "cli/model_run.h"
 #include "cli/verbs.h"
 #include "inputs/file.h"
@@ -73,7 +74,7 @@ Summary summarize_values(const Tensor& t) {
 }
 
 Result<std::vector<std::string>> read_labels(const RunOptions& o, const Model& model) {
-  std::string text = o.labels.empty() ? model.metadata("labels") : TW_TRY(inputs::read_file(o.labels));
+  std::string text = o.labels.empty() ? model.metadata("labels") : TW_TRY(read_whole(o.labels));
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
     size_t end = std::min(text.find('\n', at), text.size());

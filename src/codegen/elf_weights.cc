@@ -14,6 +14,8 @@
 #include "base/format.h"
 #include "base/formats/artifact.h"
 #include "base/formats/elf.h"
+#include "base/formats/elf_words.h"
+#include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "codegen/codegen.h"
 #include "codegen/processor.h"
@@ -148,18 +150,6 @@ Status LinkedFile::move_weights(uint64_t offset, uint64_t bytes) {
 }
 
 // The records of one word size.
-struct Words32 {
-  using Header = Elf32_Ehdr;
-  using Section = Elf32_Shdr;
-  using Symbol = Elf32_Sym;
-  static constexpr unsigned char kClass = ELFCLASS32;
-};
-struct Words64 {
-  using Header = Elf64_Ehdr;
-  using Section = Elf64_Shdr;
-  using Symbol = Elf64_Sym;
-  static constexpr unsigned char kClass = ELFCLASS64;
-};
 
 // What an object with nothing but kParamsSymbol has in its only section of data.
 struct Content {
@@ -172,8 +162,8 @@ struct Content {
 template <class Words>
 std::string params_object(const Content& content, const Target& target) {
   enum { kNull, kData, kStackNote, kSymbols, kNames, kSectionNames, kSections };
-  using Symbol = typename Words::Symbol;
-  using Section = typename Words::Section;
+  using Symbol = typename Words::Sym;
+  using Section = typename Words::Shdr;
   Strings names, section_names;
   std::string symbols(sizeof(Symbol), '\0');  // the first symbol is null by definition
   Symbol symbol{};
@@ -183,7 +173,7 @@ std::string params_object(const Content& content, const Target& target) {
   symbol.st_shndx = kData;
   append(&symbols, symbol);
 
-  std::string file(sizeof(typename Words::Header), '\0');
+  std::string file(sizeof(typename Words::Ehdr), '\0');
   Section sections[kSections] = {};
   using Extent = decltype(Section::sh_size);
   auto section = [&](int index, const char* name, uint32_t type, const std::string& bytes, uint32_t align) {
@@ -206,7 +196,7 @@ std::string params_object(const Content& content, const Target& target) {
   section(kSectionNames, ".shstrtab", SHT_STRTAB, section_names.bytes, 1);
   file.resize((file.size() + 7) / 8 * 8);
 
-  typename Words::Header header{};
+  typename Words::Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = Words::kClass;
   header.e_ident[EI_DATA] = ELFDATA2LSB, header.e_ident[EI_VERSION] = EV_CURRENT;
@@ -237,7 +227,7 @@ std::string weights_stand_in(bool relocatable, const Target& target) {
   std::string note;
   append(&note, note_head);
   note.append("TW\0\0", 4);
-  return params_object<Words64>({far ? kFarParamsSection : kParamsSection, SHT_NOTE, note, 4}, target);
+  return params_object<ElfWords64>({far ? kFarParamsSection : kParamsSection, SHT_NOTE, note, 4}, target);
 }
 
 std::string weights_object(WeightPieces pieces, const Target& target) {
@@ -245,15 +235,14 @@ std::string weights_object(WeightPieces pieces, const Target& target) {
   bytes.reserve(weight_bytes(pieces));
   for_each_piece(
       pieces, [&](const std::byte* data, uint64_t size) { bytes.append(reinterpret_cast<const char*>(data), size); });
-  return params_object<Words32>({kParamsSection, SHT_PROGBITS, bytes, kPage}, target);
+  return params_object<ElfWords32>({kParamsSection, SHT_PROGBITS, bytes, kPage}, target);
 }
 
 Status place_weights(const std::string& path, WeightPieces pieces, const std::string& result) {
   const uint64_t bytes = weight_bytes(pieces);
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return cannot_write(result, "the folder it is made in vanished");
-  LinkedFile file(std::string(std::istreambuf_iterator<char>(in), {}));
-  in.close();
+  auto linked = read_whole(path);
+  if (!linked.ok()) return cannot_write(result, "the folder it is made in vanished");
+  LinkedFile file(*std::move(linked));
   const uint64_t end = file.bytes().size();
   const uint64_t offset = (end + kPage - 1) / kPage * kPage;
   if (bytes > 0) TW_TRY_STATUS(file.move_weights(offset, bytes));

@@ -2,10 +2,9 @@
 #include "driver/ahead_of_time.h"
 
 #include <bit>
-#include <fstream>
-#include <iterator>
 
 #include "base/format.h"
+#include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "codegen/backend.h"
 #include "codegen/source/c_program.h"
@@ -86,8 +85,7 @@ Result<std::string> object_with(const Built& built, const codegen::CInterface& f
   const auto pieces = weight_pieces(built.lowered.plan, built.lowered.params);
   const codegen::WeightPieces params = pieces;
   TW_TRY_STATUS(codegen::link_relocatable(objects, path, built.target, &params));
-  std::ifstream in(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return read_whole(path);
 }
 
 }  // namespace

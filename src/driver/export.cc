@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/format.h"
+#include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "codegen/backend.h"
 #include "codegen/source/c_program.h"
@@ -101,8 +102,7 @@ Result<std::string> compiled_source(const Output& out) {
   TW_TRY_STATUS(write_part(source, codegen::c_kernel_functions(out.built.lowered.kernels, out.kernels), source));
   TW_TRY_STATUS(runtime::run_c_compiler({"-std=c99", "-O2", "-fPIC", "-fvisibility=hidden", "-c", "-o", object, source},
                                         place.path()));
-  std::ifstream in(object, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return read_whole(object);
 }
 
 // `imports`: whether the plans say what the library imports.

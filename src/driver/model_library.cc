@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "codegen/backend.h"
 #include "driver/build.h"
@@ -144,8 +145,7 @@ Result<Files> graph_files(const Built& built) {
   } else {
     const WorkFolder folder = TW_TRY(WorkFolder::temporary("tilewright-library"));
     TW_TRY(export_objects(built, folder.path(), true));
-    std::ifstream in(folder.path() + "/lib0.o", std::ios::binary);
-    files.emplace_back(format("codegen/host/lib/{}_lib0.o", name), std::string(std::istreambuf_iterator<char>(in), {}));
+    files.emplace_back(format("codegen/host/lib/{}_lib0.o", name), TW_TRY(read_whole(folder.path() + "/lib0.o")));
   }
   files.emplace_back(format("executor-config/graph/{}.graph", name), runtime::write_graph_json(built.lowered.plan));
   return files;

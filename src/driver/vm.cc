@@ -5,10 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/format.h"
+#include "base/read_whole.h"
 #include "base/version.h"
 #include "base/work_folder.h"
 #include "codegen/codegen.h"
@@ -121,8 +120,7 @@ Result<std::string> ready_library(const Program& program, size_t index, const Bu
   const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-region"));
   const std::string file = place.path() + "/region.so";
   TW_TRY_STATUS(export_library(*built, file));
-  std::ifstream in(file, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return read_whole(file);
 }
 
 // Without the bytes that no region has a piece of any more.

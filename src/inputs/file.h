@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole files in and out.
+// Bytes of files.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -13,8 +13,6 @@ inline std::span<const std::byte> bytes_of(const std::string& s) {
   return std::as_bytes(std::span(s.data(), s.size()));
 }
 
-// Errors: FileNotFound, LimitExceeded (above 16 GiB).
-Result<std::string> read_file(const std::string& path);
 // Writes under a temporary name, then renames. Errors: CannotWrite.
 Status write_file(const std::string& path, std::span<const std::byte> bytes);
 

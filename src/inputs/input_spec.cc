@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "base/read_whole.h"
 #include "inputs/file.h"
 #include "inputs/picture.h"
 #include "inputs/tensor_proto.h"
@@ -238,7 +239,7 @@ Result<Tensor> load_picture_as(const std::string& path, const std::string& optio
 }
 
 Result<NamedTensors> read_tensor_file(const std::string& path) {
-  std::string bytes = TW_TRY(read_file(path));
+  std::string bytes = TW_TRY(read_whole(path));
   auto placed = [&](auto result) {
     return result.ok() ? std::move(result) : decltype(result)(std::move(result).error().at(path));
   };

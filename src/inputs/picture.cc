@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/format.h"
+#include "base/read_whole.h"
 #include "inputs/file.h"
 
 #define STB_IMAGE_IMPLEMENTATION
@@ -96,7 +97,7 @@ Image cropped(const Image& in, int side) {
 }
 
 Result<Image> decode(const std::string& path, int channels) {
-  std::string bytes = TW_TRY(read_file(path));
+  std::string bytes = TW_TRY(read_whole(path));
   int width = 0, height = 0, found = 0;
   if (bytes.size() > (1u << 30)) return Diagnostic(ErrorCode::kLimitExceeded, "the picture is larger than 1 GiB", path);
   // A few bytes can claim gigabytes.

@@ -23,6 +23,13 @@ struct ConvAxis {
     for (int64_t i = 0; i < tiles; ++i) sum += taps(i * count, count);
     return tiles ? static_cast<double>(sum) / static_cast<double>(tiles) : 0;
   }
+  // Input positions that `count` outputs side by side meet.
+  int64_t span(int64_t count) const { return (count - 1) * stride + (kernel - 1) * dilation + 1; }
+  // Which of `count` outputs position `x` of the span meets with a tap, or -1.
+  int64_t output_of(int64_t x, int64_t tap, int64_t count) const {
+    const int64_t rest = x - tap * dilation;
+    return rest < 0 || rest % stride != 0 || rest / stride >= count ? -1 : rest / stride;
+  }
 };
 ConvAxis rows_of(const Conv2dProblem& p);
 ConvAxis planes_of(const Conv2dProblem& p);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "topi/conv2d_nchwc.h"
+#include "topi/conv2d_loops.h"
 #include "topi/reduce_steps.h"
 #include "topi/register_tile.h"
 
@@ -19,9 +19,8 @@ int64_t held_taps(const DepthwiseProblem& p, HeldTaps held) {
   return held == HeldTaps::kAll ? p.kernel_height * p.kernel_width : held == HeldTaps::kRow ? p.kernel_width : 1;
 }
 
-// Input pixels that `width` outputs side by side meet in a row of the window.
-int64_t span_of(const DepthwiseProblem& p, int64_t width) {
-  return (width - 1) * p.stride_width + (p.kernel_width - 1) * p.dilation_width + 1;
+ConvAxis columns_of(const DepthwiseProblem& p) {
+  return {p.in_width, p.out_width, p.kernel_width, p.stride_width, p.dilation_width, p.pad_left};
 }
 
 double depthwise_tile_cycles(const DepthwiseProblem& p, HeldTaps held, int64_t width, const Target& target) {
@@ -32,7 +31,7 @@ double depthwise_tile_cycles(const DepthwiseProblem& p, HeldTaps held, int64_t w
   const double n = static_cast<double>(width), taps = static_cast<double>(p.kernel_height * p.kernel_width);
   const int64_t loads = held == HeldTaps::kOne
                             ? p.kernel_height * p.kernel_width * (width + 1)
-                            : p.kernel_height * (std::min(span_of(p, width), width * p.kernel_width) +
+                            : p.kernel_height * (std::min(columns_of(p).span(width), width * p.kernel_width) +
                                                  (held == HeldTaps::kRow ? p.kernel_width : 0));
   const double sums = std::max(n / fmas, 4.2) * taps;
   return std::max(sums, static_cast<double>(loads) / (wide ? fmas : 1.5)) + (12 + 2 * n) / (wide ? fmas : 1);
@@ -141,13 +140,12 @@ struct DepthwiseKernel {
   // One row of taps, held from `first` on: each input pixel is loaded once and meets every tap that uses it.
   Stmt row_by_pixel(const Tile& t, const PrimExpr& row, int64_t first) const {
     std::vector<Stmt> steps;
-    for (int64_t x = 0; x < span_of(p, t.width); ++x) {
+    const ConvAxis columns = columns_of(p);
+    for (int64_t x = 0; x < columns.span(t.width); ++x) {
       std::vector<Stmt> uses;
-      for (int64_t k = 0; k < kw; ++k) {
-        int64_t rest = x - k * p.dilation_width;
-        if (rest < 0 || rest % p.stride_width != 0 || rest / p.stride_width >= t.width) continue;
-        uses.push_back(accumulate(t, rest / p.stride_width, load(pixel, make_int(0)), load(tap, make_int(first + k))));
-      }
+      for (int64_t k = 0; k < kw; ++k)
+        if (const int64_t o = columns.output_of(x, k, t.width); o >= 0)
+          uses.push_back(accumulate(t, o, load(pixel, make_int(0)), load(tap, make_int(first + k))));
       if (uses.empty()) continue;
       steps.push_back(store(pixel, make_int(0), input(row, x)));
       steps.insert(steps.end(), uses.begin(), uses.end());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "topi/conv2d_loops.h"
 #include "topi/reduce_steps.h"
 #include "topi/register_tile.h"
 
@@ -15,20 +16,13 @@ namespace {
 
 int64_t group_width(const Conv2dProblem& p) { return p.in_channels / p.groups; }
 
-// Input pixels that `width` outputs side by side meet in a row of the window.
-int64_t span_of(const Conv2dProblem& p, int64_t width) {
-  return (width - 1) * p.stride_width + (p.kernel_width - 1) * p.dilation_width + 1;
-}
-// Which of `width` outputs pixel `x` of the span meets with tap `k`, or -1.
-int64_t output_of(const Conv2dProblem& p, int64_t x, int64_t k, int64_t width) {
-  const int64_t rest = x - k * p.dilation_width;
-  return rest < 0 || rest % p.stride_width != 0 || rest / p.stride_width >= width ? -1 : rest / p.stride_width;
-}
+// Pixels of a row that `width` outputs side by side read.
 int64_t used_pixels(const Conv2dProblem& p, int64_t width) {
+  const ConvAxis columns = columns_of(p);
   int64_t used = 0;
-  for (int64_t x = 0; x < span_of(p, width); ++x)
+  for (int64_t x = 0; x < columns.span(width); ++x)
     for (int64_t k = 0; k < p.kernel_width; ++k)
-      if (output_of(p, x, k, width) >= 0) {
+      if (columns.output_of(x, k, width) >= 0) {
         ++used;
         break;
       }
@@ -192,7 +186,7 @@ struct NarrowGroupsKernel {
                 store(tap, make_int(k * c.channels + i),
                       widened(load(weights.buffer, ramp(weights_row + (k * width_of_group + first + i) * v, 1, v)))));
         for (int r = 0; r < t.height; ++r)
-          for (int64_t x = 0; x < span_of(p, t.width); ++x) pixel_passes(&steps, t, row, first, r, x);
+          for (int64_t x = 0; x < columns_of(p).span(t.width); ++x) pixel_passes(&steps, t, row, first, r, x);
       }
       return seq(std::move(steps));
     });
@@ -204,7 +198,7 @@ struct NarrowGroupsKernel {
     for (int64_t i = 0; i < c.channels; ++i) {
       std::vector<Stmt> uses;
       for (int64_t k = 0; k < p.kernel_width; ++k)
-        if (const int64_t o = output_of(p, x, k, t.width); o >= 0) {
+        if (const int64_t o = columns_of(p).output_of(x, k, t.width); o >= 0) {
           const PrimExpr at = make_int(r * t.width + o);
           uses.push_back(
               store(t.acc, at,

@@ -2,8 +2,6 @@
 // Layout: System V ABI gABI chapters 4 and 5; GNU hash and version tables as glibc's dynamic linker walks them.
 #include "base/formats/elf.h"
 
-#include <elf.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,39 +9,12 @@
 #include <type_traits>
 
 #include "base/format.h"
+#include "base/formats/elf_words.h"
 
 namespace tilewright {
 namespace {
 
 constexpr uint64_t kMaxImageBytes = uint64_t{1} << 42;
-
-// The records of files of one word size.
-struct Words64 {
-  using Ehdr = Elf64_Ehdr;
-  using Phdr = Elf64_Phdr;
-  using Shdr = Elf64_Shdr;
-  using Dyn = Elf64_Dyn;
-  using Sym = Elf64_Sym;
-  using Rel = Elf64_Rel;
-  using Rela = Elf64_Rela;
-  using Word = uint64_t;
-  static constexpr unsigned char kClass = ELFCLASS64;
-  static uint32_t type_of(uint64_t info) { return ELF64_R_TYPE(info); }
-  static uint64_t symbol_of(uint64_t info) { return ELF64_R_SYM(info); }
-};
-struct Words32 {
-  using Ehdr = Elf32_Ehdr;
-  using Phdr = Elf32_Phdr;
-  using Shdr = Elf32_Shdr;
-  using Dyn = Elf32_Dyn;
-  using Sym = Elf32_Sym;
-  using Rel = Elf32_Rel;
-  using Rela = Elf32_Rela;
-  using Word = uint32_t;
-  static constexpr unsigned char kClass = ELFCLASS32;
-  static uint32_t type_of(uint64_t info) { return static_cast<uint32_t>(ELF32_R_TYPE(info)); }
-  static uint64_t symbol_of(uint64_t info) { return ELF32_R_SYM(info); }
-};
 
 template <class Words>
 class Reader {
@@ -482,7 +453,7 @@ Result<ElfImage> read_elf(std::span<const std::byte> file) {
   // Whole, for all that is known, but nothing of it can be read in the byte order of this machine.
   constexpr auto kOwnOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (file[EI_DATA] != std::byte{kOwnOrder}) return for_another_machine(machine);
-  return file[EI_CLASS] == std::byte{ELFCLASS32} ? Reader<Words32>(file).read() : Reader<Words64>(file).read();
+  return file[EI_CLASS] == std::byte{ELFCLASS32} ? Reader<ElfWords32>(file).read() : Reader<ElfWords64>(file).read();
 }
 
 }  // namespace tilewright

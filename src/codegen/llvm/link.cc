@@ -282,6 +282,27 @@ struct LinkFolder {
   std::string result() const { return in_folder("result"); }
 };
 
+// LLD keeps some of what it was set up with for as long as the process lives: RISC-V's word, and the table of offsets
+// that code for 32-bit x86 names, whose symbol the next link would write to.
+Status lld_can(const Target& target, const std::string& path) {
+  static std::mutex mutex;
+  static bool used_up = false;
+  static llvm::Triple::ArchType risc_v = llvm::Triple::UnknownArch;
+  std::lock_guard lock(mutex);
+  const llvm::Triple triple(target.mtriple);
+  auto refused = [&](const char* what) {
+    return Diagnostic(ErrorCode::kLinkFailed, what, path, "compile it in a process of its own");
+  };
+  if (used_up) return refused("this process linked for 32-bit x86, and its linker cannot run again");
+  if (triple.isRISCV()) {
+    if (risc_v != llvm::Triple::UnknownArch && risc_v != triple.getArch())
+      return refused("a process can link for RISC-V of 32 bits or of 64 bits, not for both");
+    risc_v = triple.getArch();
+  }
+  used_up = triple.getArch() == llvm::Triple::x86;
+  return Ok{};
+}
+
 Result<LinkFolder> prepare(std::span<const std::string> objects, const std::string& path, const Weights& weights,
                            bool relocatable, const Target& target) {
   std::error_code error;
@@ -301,6 +322,7 @@ Result<LinkFolder> prepare(std::span<const std::string> objects, const std::stri
         out.narrow ? weights_object(*weights.pieces, target) : weights_stand_in(relocatable, target);
     TW_TRY_STATUS(write_part(out.files.back(), object, path));
   }
+  TW_TRY_STATUS(lld_can(target, path));
   return out;
 }
 
@@ -360,31 +382,6 @@ Status move_into_place(const LinkFolder& place, const std::string& path) {
 
 }  // namespace
 
-namespace {
-
-// LLD keeps some of what it was set up with for as long as the process lives: RISC-V's word, and the table of offsets
-// that code for 32-bit x86 names, whose symbol the next link would write to.
-Status lld_can(const Target& target, const std::string& path) {
-  static std::mutex mutex;
-  static bool used_up = false;
-  static llvm::Triple::ArchType risc_v = llvm::Triple::UnknownArch;
-  std::lock_guard lock(mutex);
-  const llvm::Triple triple(target.mtriple);
-  auto refused = [&](const char* what) {
-    return Diagnostic(ErrorCode::kLinkFailed, what, path, "compile it in a process of its own");
-  };
-  if (used_up) return refused("this process linked for 32-bit x86, and its linker cannot run again");
-  if (triple.isRISCV()) {
-    if (risc_v != llvm::Triple::UnknownArch && risc_v != triple.getArch())
-      return refused("a process can link for RISC-V of 32 bits or of 64 bits, not for both");
-    risc_v = triple.getArch();
-  }
-  used_up = triple.getArch() == llvm::Triple::x86;
-  return Ok{};
-}
-
-}  // namespace
-
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const WeightPieces* params, const std::function<void()>& params_written) {
   if (is_bare_metal(target))
@@ -407,7 +404,6 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
       "ld.lld", "-shared",         "--hash-style=gnu",       "-znoexecstack", "-zrelro",
       "-znow",  "--build-id=none", "--no-undefined-version", "--threads=1",   "--no-allow-shlib-undefined"};
   if (needed.count(kLibstdcxx)) arguments.emplace_back("--eh-frame-hdr");  // exceptions are caught by it
-  TW_TRY_STATUS(lld_can(target, path));
   TW_TRY_STATUS(link(std::move(arguments), place, path));
   TW_TRY_STATUS(write_weights(weights, place, path));
   TW_TRY_STATUS(seal(place, path));
@@ -416,7 +412,6 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
 
 Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
                         const WeightPieces* params, const std::function<void()>& params_written) {
-  TW_TRY_STATUS(lld_can(target, path));
   const Weights weights{params, params_written};
   LinkFolder place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
   TW_TRY_STATUS(join(objects, weights, place, path));
@@ -425,7 +420,6 @@ Status link_relocatable(std::span<const std::string> objects, const std::string&
 
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
                      const WeightPieces* params, const std::function<void()>& params_written) {
-  TW_TRY_STATUS(lld_can(target, path));
   const Weights weights{params, params_written};
   LinkFolder place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
   TW_TRY_STATUS(join(objects, weights, place, path));

@@ -12,10 +12,10 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "codegen/backend.h"
 #include "driver/cli/backend_program.h"
@@ -214,9 +214,7 @@ Status load_expected(const std::string& folder, VerifyOptions* options) {
   if (files.empty())
     return Diagnostic(ErrorCode::kFileNotFound, format("'{}' has no input_*.pb or output_*.pb", folder));
   for (const auto& path : files) {
-    auto text = std::make_shared<std::string>();
-    std::ifstream in(path, std::ios::binary);
-    text->assign(std::istreambuf_iterator<char>(in), {});
+    auto text = std::make_shared<const std::string>(TW_TRY(read_whole(path.string())));
     auto tensor = onnx::read_tensor({std::as_bytes(std::span(*text)), text});
     if (!tensor.ok()) return std::move(tensor).error().at(path.string());
     (path.filename().string().rfind("input", 0) == 0 ? options->inputs : options->expected)[tensor->name] =

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/external_code/c_source.h"
 
-#include <fstream>
-#include <iterator>
-
 #include "base/checked.h"
 #include "base/format.h"
 #include "base/formats/elf.h"
+#include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "driver/external_code/classic_headers.h"
 #include "runtime/link_file.h"
@@ -33,8 +31,7 @@ Result<std::string> compile_as(const CSource& source, bool cpp) {
   TW_TRY_STATUS(write_part(file, with_classic_headers(source.code), file));
   TW_TRY_STATUS(runtime::run_c_compiler({cpp ? "-std=c++17" : "-std=gnu11", "-O2", "-fPIC", "-c", "-o", object, file},
                                         place.path()));
-  std::ifstream in(object, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  return read_whole(object);
 }
 
 }  // namespace

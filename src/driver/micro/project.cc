@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/micro/project.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -13,11 +9,13 @@
 
 #include "base/format.h"
 #include "base/near_match.h"
+#include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "driver/external_code/c_source.h"
 #include "driver/guarded.h"
 #include "driver/micro/files.h"
 #include "inputs/file.h"
+#include "runtime/link_file.h"
 
 namespace tilewright::driver {
 namespace {
@@ -181,7 +179,7 @@ Result<std::vector<ProjectFile>> project_files(const ModelLibrary& library, cons
 Status create_project(const std::string& library_path, const std::string& folder, const ProjectOptions& options,
                       bool force) {
   return guarded([&]() -> Status {
-    const std::string archive = TW_TRY(inputs::read_file(library_path));
+    const std::string archive = TW_TRY(read_whole(library_path));
     auto at_file = [&](Diagnostic error) { return std::move(error).at(library_path); };
     if (!is_tar(archive))
       return Diagnostic(ErrorCode::kBadArtifact, "the file is no Model Library Format", library_path,
@@ -224,16 +222,9 @@ Status build_project(const std::string& folder) {
                        sketch ? "arduino-cli compile" : "west build", folder);
   }
   const std::string script = fs::absolute(place / "build.sh").string();
-  const pid_t child = fork();
-  if (child == 0) {
-    execl("/bin/sh", "sh", script.c_str(), static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  int status = 0;
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (child < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return Diagnostic(ErrorCode::kLinkFailed, "the project was not built: its compiler said why", folder,
+  const WorkFolder log = TW_TRY(WorkFolder::temporary("tilewright-build"));
+  if (Status built = runtime::run_program({"sh", script}, log.path()); !built.ok())
+    return Diagnostic(ErrorCode::kLinkFailed, "the project was not built: " + built.error().message, folder,
                       "tools for the board: ./dev setup --micro, or apt-get install gcc-arm-none-eabi "
                       "libnewlib-arm-none-eabi qemu-system-arm");
   return Ok{};
