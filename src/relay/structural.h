@@ -18,7 +18,8 @@ struct StructuralOptions {
 };
 bool structural_equal(const Expr& a, const Expr& b, const StructuralOptions& options);
 bool structural_equal(const Module& a, const Module& b, const StructuralOptions& options);
-// Two `?` dims count as equal: each text or model makes its own.
+// Two `?` dims count as equal: each text or model makes its own. So do sizes that are computed of one.
+bool is_unknown(const Dim& d);
 bool structural_equal(const Type& a, const Type& b);
 // Equal for what is structurally equal; the same in every process unless it has free variables that are themselves.
 uint64_t structural_hash(const Expr& root, bool map_free_variables = false);

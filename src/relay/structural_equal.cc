@@ -11,10 +11,18 @@
 #include "relay/structural.h"
 
 namespace tilewright::relay {
+
+// Arithmetic on a size that nobody knows gives one that nobody knows.
+bool is_unknown(const Dim& d) {
+  if (d.is_const()) return false;
+  if (d.node()->kind == DimKind::kAny) return true;
+  return d.node()->kind != DimKind::kSymbol && (is_unknown(d.node()->a) || is_unknown(d.node()->b));
+}
+
 namespace {
 
 bool dims_alike(const Dim& a, const Dim& b) {
-  if (a == b) return true;
+  if (a == b || (is_unknown(a) && is_unknown(b))) return true;
   if (a.is_const() || b.is_const() || a.node()->kind != b.node()->kind) return false;
   if (a.node()->kind == DimKind::kAny) return true;
   return a.node()->name == b.node()->name && dims_alike(a.node()->a, b.node()->a) &&

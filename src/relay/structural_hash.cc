@@ -9,6 +9,13 @@
 namespace tilewright::relay {
 namespace {
 
+// Every unknown size as the same one.
+Shape plain(Shape shape) {
+  for (Dim& d : shape)
+    if (is_unknown(d)) d = Dim::any();
+  return shape;
+}
+
 class Hash {
  public:
   Hash& mix(uint64_t v) {
@@ -35,7 +42,7 @@ uint64_t hash_of(const Type& type) {
   Hash h;
   h.mix(static_cast<uint64_t>(type->kind));
   if (const auto* tensor = as_tensor(type)) {
-    h.text(tensor->dtype.str()).text(shape_str(tensor->shape));
+    h.text(tensor->dtype.str()).text(shape_str(plain(tensor->shape)));
     return h.value();
   }
   // Names of type variables do not count.

@@ -252,6 +252,9 @@ Result<Expr> TextParser::operator_call(const Token& token, int depth) {
   for (NamedLiteral& attr : args.attrs)
     if (token.text == "split" && attr.name == "indices_or_sections" && attr.value.kind == Literal::kInt)
       attr.name = "sections";
+  // What the classic text leaves out of a product is false.
+  if (token.text == "nn.batch_matmul" && !args.listed)
+    args.attrs.insert(args.attrs.begin(), {"transpose_b", Literal{Literal::kBool, 0, 0, "", {}}, token.begin});
   AttrsRef attrs = op->make_attrs ? op->make_attrs() : AttrsRef();
   if (args.listed) {
     auto listed = metadata_ ? metadata_->attributes(*op, args.listed->kind, args.listed->index)

@@ -321,7 +321,7 @@ class Printer {
 
   using Fields = std::vector<std::pair<std::string, std::string>>;
 
-  // "axis=1, keepdims=True": fields that differ from the operator's defaults.
+  // "axis=1, keepdims=True": fields that differ from the classic operator's defaults.
   std::string attributes(const CallNode& call) {
     if (!call.attrs) return "";
     const auto* op = as<OpNode>(call.callee);
@@ -342,10 +342,12 @@ class Printer {
     auto [it, fresh] = defaults_.try_emplace(op->def);
     if (!fresh) return it->second;
     it->second = attr_texts(op->def->make_attrs());
+    for (auto& [name, value] : it->second)
+      if (is_op(op, "nn.batch_matmul") && name == "transpose_b") value = "False";
     return it->second;
   }
 
-  // The fields that are one to the classic stack.
+  // The fields that are one to the classic stack, or have another name there.
   static Fields in_classic_words(const OpNode* op, const CallNode& call, Fields said) {
     if (is_op(op, "on_device")) {
       std::erase_if(said, [](const auto& field) { return !field.first.starts_with("constrain_"); });
@@ -353,6 +355,9 @@ class Printer {
     } else if (is_op(op, "device_copy")) {
       const auto [from, to] = devices_of(call.attrs);
       return {{std::string("src_") + kDeviceAttr, from.text()}, {std::string("dst_") + kDeviceAttr, to.text()}};
+    } else if (is_op(op, "split") && !said.empty() && said.back().first == "sections") {
+      said.back().first = "indices_or_sections";
+      std::rotate(said.begin(), said.end() - 1, said.end());
     }
     return said;
   }

@@ -62,7 +62,7 @@ TEST(RelayJson, TheWholeLanguageRoundTrips) {
            "def @main(%x: float32, %c: bool) {\n let %r = ref(%x);\n let %u = ref_write(%r, exp(%x));\n"
            "let %f = fn (%y: float32, Primitive=1, name=\"a\\\"b\", axes=[1, 2], s=[\"p\"]) -> float32 { %y * 2f };\n"
            "if (%c) { %f(ref_read(%r)) } else { 1f } }\n",
-           "def @main(%x: Tensor[(1, 4, 8, 8), float32]) {\n %0 = split(%x, sections=2, axis=1);\n"
+           "def @main(%x: Tensor[(1, 4, 8, 8), float32]) {\n %0 = split(%x, indices_or_sections=2, axis=1);\n"
            "%1 = strided_slice(%0.0, begin=[0], end=[1], axes=[2]);\n"
            "(nn.pad(%1, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]), clip(%0.1, a_min=0f, a_max=6f), split(%x, "
            "indices_or_sections=[1, 3], axis=1),"

@@ -236,7 +236,8 @@ TEST(Gradient, EqualsDifferences) {
     expect_gradient(body, two);
   expect_gradient("nn.dense(%x, %w) * nn.dense(%x, %w)", "%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]");
   expect_gradient("nn.matmul(%x, %w, transpose_a=True)", "%x: Tensor[(3, 2), float32], %w: Tensor[(3, 4), float32]");
-  expect_gradient("nn.batch_matmul(%x, %w)", "%x: Tensor[(2, 2, 3), float32], %w: Tensor[(2, 4, 3), float32]");
+  expect_gradient("nn.batch_matmul(%x, %w, transpose_b=True)",
+                  "%x: Tensor[(2, 2, 3), float32], %w: Tensor[(2, 4, 3), float32]");
   expect_gradient("%0 = nn.conv2d(%x, %w, strides=[2, 1], padding=[1, 0, 0, 1]);\nnn.global_avg_pool2d(%0 * %0)",
                   "%x: Tensor[(1, 2, 5, 4), float32], %w: Tensor[(3, 2, 3, 2), float32]");
 }

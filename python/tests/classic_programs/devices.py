@@ -53,6 +53,7 @@ PLANS = {
         "def @f(%y: <T>, %z: <T>) -> <T> { add(%y, on_device(%z, virtual_device=<C>)) } def @main(%a: <T>, %b: <T>) { @f(%a, exp(%b)) }",
         f"def @f({at(y='G', z='C')}, virtual_device=<G>) -> <T> {{ add(%y, {copied('C', 'G', '%z')}) }} "
         f"def @main({at(a='G', b='C')}, virtual_device=<G>) {{ @f(%a, {on('C', 'exp(%b)')}) }}"),
+    "a field": ("def @main(%a: <T>, %b: <T>) { %0 = on_device((%a, %b), virtual_device=<C>); %0.0 }", f"def @main({at(a='C', b='C')}, virtual_device=<C>) {{ %0 = (%a, %b); %0.0 }}"),
     "branches": (
         "def @main(%p: bool, %x: <T>, %y: <T>) { if (%p) { %x } else { negative(on_device(exp(%y), virtual_device=<C>)) } }",
         f"def @main(%p {{virtual_device=<G>}}: bool, {at(x='G', y='C')}, virtual_device=<G>) {{ if (%p) {{ %x }} else {{ negative({copied('C', 'G', on('C', 'exp(%y)'))}) }} }}"),

@@ -6,8 +6,8 @@ import tvm.topi.testing as reference
 from harness import evaluate, numbers, program
 from tvm import relay
 
-MATRIX, VOLUME, IMAGE = numbers(3, 4), numbers(2, 3, 4), numbers(1, 3, 6, 6)
-ONES = lambda *shape: np.ones(shape, "float32")  # noqa: E731
+MATRIX, VOLUME, IMAGE, SOLID = numbers(3, 4), numbers(2, 3, 4), numbers(1, 3, 6, 6), numbers(1, 2, 4, 4, 4)
+KERNEL, ONES = numbers(4, 3, 3, 3), lambda *shape: np.ones(shape, "float32")
 
 
 def const(values, dtype=None):
@@ -42,6 +42,13 @@ CASES = {
     "pool": (IMAGE, lambda x: relay.nn.max_pool2d(x, (2, 2), (2, 2)), lambda a: a.reshape(1, 3, 3, 2, 3, 2).max((3, 5))),
     "global pool": (IMAGE, relay.nn.global_avg_pool2d, lambda a: a.mean((2, 3), keepdims=True)),
     "adaptive pool": (IMAGE, lambda x: relay.nn.adaptive_avg_pool2d(x, (2, 2)), lambda a: a.reshape(1, 3, 2, 3, 2, 3).mean((3, 5))),
+    "convolution": (IMAGE, lambda x: relay.nn.conv2d(x, relay.const(KERNEL), kernel_size=(3, 3), channels=4, padding=1), lambda a: reference.conv2d_nchw_python(a, KERNEL, 1, 1)),
+    "convolution in steps": (IMAGE, lambda x: relay.nn.conv2d(x, relay.const(KERNEL), kernel_size=(3, 3), channels=4, strides=2), lambda a: reference.conv2d_nchw_python(a, KERNEL, 2, 0)),
+    "convolution of a row": (VOLUME, lambda x: relay.nn.conv1d(x, relay.const(ONES(2, 3, 3)), kernel_size=3, channels=2), lambda a: reference.conv1d_ncw_python(a, ONES(2, 3, 3), 1, 0, 1)),
+    "convolution of a solid": (SOLID, lambda x: relay.nn.conv3d(x, relay.const(ONES(2, 2, 3, 3, 3)), kernel_size=(3, 3, 3), channels=2),
+                               lambda a: reference.conv3d_ncdhw_python(a, ONES(2, 2, 3, 3, 3), 1, 0)),
+    "transposed convolution": (IMAGE, lambda x: relay.nn.conv2d_transpose(x, relay.const(ONES(3, 2, 3, 3)), kernel_size=(3, 3), channels=2),
+                               lambda a: reference.conv2d_transpose_nchw_python(a, ONES(3, 2, 3, 3), 1, 0, (0, 0))),
     "prelu": (IMAGE, lambda x: relay.nn.prelu(x, const([0.1, 0.2, 0.3], "float32")), lambda a: np.where(a > 0, a, a * np.reshape([0.1, 0.2, 0.3], (1, 3, 1, 1)))),
     "bias": (IMAGE, lambda x: relay.nn.bias_add(x, const([1, 2, 3], "float32")), lambda a: a + np.reshape([1, 2, 3], (1, 3, 1, 1))),
     "batch norm": (IMAGE, lambda x: relay.nn.batch_norm(x, *[relay.const(v * ONES(3)) for v in (2, 1, 0, 1)])[0], lambda a: a / np.sqrt(1 + 1e-5) * 2 + 1),
@@ -80,6 +87,13 @@ def free_sizes(name):
         for mine, other in zip(got, want) if isinstance(want, (list, tuple)) else [(got, want)]:
             np.testing.assert_allclose(mine, other, rtol=1e-3, atol=1e-4)
             assert mine.shape == other.shape
+
+
+@program
+def unknown_sizes_are_one_type():
+    x = relay.var("x", relay.TensorType((relay.Any(), 3)))
+    twice = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], relay.concatenate([x, x], 0))))["main"]
+    assert twice.ret_type == x.type_annotation and tvm.ir.structural_hash(twice.ret_type) == tvm.ir.structural_hash(x.type_annotation)
 
 
 @program

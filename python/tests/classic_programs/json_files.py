@@ -72,7 +72,7 @@ def types():
 def parts_of_programs():
     assert not loaded(node("relay.Tuple", _checked_type_=0, fields=2, span=0), {"type_key": "Array"}).fields
     pair = loaded(node("relay.TupleGetItem", _checked_type_=0, index=1, span=0, tuple_value=2), node("relay.Var", _checked_type_=0, span=0, type_annotation=0, vid=3), node("relay.Id", name_hint="p"))
-    assert isinstance(pair, relay.TupleGetItem) and pair.index == 1
+    assert isinstance(pair, relay.TupleGetItem) and pair.index == 1 and pair.tuple_value.name_hint == "p"
 
 
 VALUES = {"var": lambda: relay.var("x", shape=(2, relay.Any())), "typevar": lambda: relay.TypeVar("a"), "op": lambda: relay.op.get("add"), "const": lambda: relay.const(np.arange(3.0)),

@@ -99,7 +99,11 @@ class JsonReader {
     }
     return json_error(format("the metadata has no {} number {}", kind.substr(0, 64), index));
   }
-  std::string name_of(int64_t id) const { return nodes_.text(nodes_.reference(id, "name_hint")); }
+  // Version 0.6 wrote names in place.
+  std::string name_of(int64_t id) const {
+    std::string in_place = nodes_.attr(id, "name_hint");
+    return JsonNodes::integer(in_place) ? nodes_.text(nodes_.reference(id, "name_hint")) : in_place;
+  }
 
   // --- types
   Result<std::vector<Type>> types(int64_t list, int depth) {

@@ -43,6 +43,14 @@ Result<int64_t> constant_dim(const Dim& d, const char* what) {
   return d.value();
 }
 
+// The data's channels; where nobody knows them, those that the kernel takes.
+Result<int64_t> data_channels(const Layout& data, const Shape& shape, int64_t kernel_channels, int64_t groups) {
+  const Dim channels = data.extent('C', shape);
+  int64_t taken = 0;
+  if (!channels.is_const() && data.block('C') == 1 && checked_mul(kernel_channels, groups, &taken)) return taken;
+  return constant_dim(channels, "the number of input channels");
+}
+
 // The fields that every convolution's attributes share.
 template <class A>
 Status fill(ConvSpec* s, const A& a, size_t spatial) {
@@ -88,9 +96,9 @@ Result<ConvSpec> conv_spec(const A& a, size_t spatial, const TensorTypeNode& dat
   TW_TRY_STATUS(fill(&s, a, spatial));
   TW_TRY_STATUS(fits_layout(data.shape, s.data, "data"));
   TW_TRY_STATUS(fits_layout(kernel.shape, s.kernel, "kernel"));
-  const int64_t in_physical = TW_TRY(constant_dim(s.data.extent('C', data.shape), "the number of input channels"));
   const int64_t o = TW_TRY(constant_dim(s.kernel.extent('O', kernel.shape), "the kernel's output channels"));
   const int64_t i = TW_TRY(constant_dim(s.kernel.extent('I', kernel.shape), "the kernel's input channels"));
+  const int64_t in_physical = TW_TRY(data_channels(s.data, data.shape, i, s.groups));
   s.channels = a.channels.value_or(o);
   int64_t kernel_channels = 0;
   // The classic form of a depthwise kernel with several filters a channel: (channels, filters, ...).
@@ -169,9 +177,9 @@ Result<ConvSpec> transpose_spec(const A& a, size_t spatial, const TensorTypeNode
   s.output_padding = a.output_padding;
   TW_TRY_STATUS(fits_layout(data.shape, s.data, "data"));
   TW_TRY_STATUS(fits_layout(kernel.shape, s.kernel, "kernel"));
-  const int64_t in_physical = TW_TRY(constant_dim(s.data.extent('C', data.shape), "the number of input channels"));
   s.kernel = TW_TRY(parse_layout(transposed_kernel_layout(s.kernel.text)));
   const int64_t i = TW_TRY(constant_dim(s.kernel.extent('I', kernel.shape), "the kernel's input channels"));
+  const int64_t in_physical = TW_TRY(data_channels(s.data, data.shape, i, 1));
   const int64_t o = TW_TRY(constant_dim(s.kernel.extent('O', kernel.shape), "the kernel's output channels"));
   if (!checked_mul(o, s.groups, &s.channels)) return too_many_channels(kernel);
   s.in_channels = channels_in(in_physical, s.data.block('C'), i);

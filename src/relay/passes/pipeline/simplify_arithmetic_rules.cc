@@ -91,8 +91,9 @@ Expr simplify_divide(const Expr& e) {
   if (is_call_to(y, "sqrt")) {
     Expr inverse = call("rsqrt", {arg(y, 0)}, {}, y->span);
     if (is_uniform(x, 1) && same_tensor_type(inverse, e)) return inverse;
-    // Pays when the root is taken of fewer elements than are divided: a normalisation's deviation.
-    if (!same_tensor_type(y, e)) return call("multiply", {x, inverse}, {}, e->span);
+    // Pays when the root is taken of fewer elements than are divided: a normalisation's deviation. A constant is
+    // multiplied as the classic pass has it.
+    if (!same_tensor_type(y, e) || constant_data(x)) return call("multiply", {x, inverse}, {}, e->span);
   }
   // 1 / (1 + exp(-z))
   if (is_uniform(x, 1) && is_call_to(y, "add")) {
