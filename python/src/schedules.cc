@@ -37,6 +37,13 @@ class KeptObject : public Node {
   nb::object object;
 };
 
+std::vector<std::shared_ptr<const driver::LoweredFunction>> function_list(nb::handle functions) {
+  std::vector<std::shared_ptr<const driver::LoweredFunction>> out;
+  for (nb::handle f : functions)
+    out.push_back(std::make_shared<const driver::LoweredFunction>(nb::cast<const driver::LoweredFunction&>(f)));
+  return out;
+}
+
 struct ScheduleHandle {
   std::shared_ptr<te::Schedule> schedule;
 };
@@ -383,8 +390,12 @@ void bind_schedules(nb::module_& m) {
     out.lowered = unwrap(te::lower(function));
     return out;
   });
+  // Beside the kernels of the model that is built with the options.
+  m.def("add_functions", [](driver::BuildOptions& options, const nb::object& functions) {
+    for (auto& f : function_list(functions)) options.functions.push_back(std::move(f));
+  });
   m.def("build_functions", [](nb::object functions, const driver::BuildOptions& options) {
-    const std::vector<Function> list = all_of<Function>(functions);
+    const auto list = function_list(functions);
     auto made = [&] {
       nb::gil_scoped_release release;
       return driver::build_functions(list, options);

@@ -432,7 +432,7 @@ class Registration(unittest.TestCase):
         other = next(name for name, *_ in candidates if name != usual)
 
         def strategy(attrs, inputs, out_type, target):
-            self.assertEqual((inputs, str(target.kind)), (operands, "llvm"))
+            self.assertEqual(([relay.TensorType(t.shape, t.dtype) for t in inputs], str(target.kind)), (operands, "llvm"))
             s = relay.op.OpStrategy()
             s.add_implementation(name=other, plevel=20)
             return s
@@ -443,8 +443,8 @@ class Registration(unittest.TestCase):
         finally:
             relay.op.get("nn.batch_matmul").reset_attr("FTVMStrategy")
         self.assertEqual(select()[0], usual)
-        with self.assertRaises(NotImplementedError):
-            relay.op.OpStrategy().add_implementation(lambda: 1, lambda: 2, "mine")
+        with self.assertRaises(ValueError):
+            relay.op.OpStrategy().add_implementation(None, lambda: 2, "mine")
 
         def unknown(attrs, inputs, out_type, target):
             s = relay.op.OpStrategy()

@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
+#include "driver/functions.h"
 #include "driver/guarded.h"
 #include "driver/model_file.h"
 #include "driver/relay_file.h"
@@ -82,6 +83,7 @@ Result<Built> lower_optimized(Built built, const BuildOptions& options, const lo
   std::move(context.log.begin(), context.log.end(), std::back_inserter(built.passes));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
+  TW_TRY_STATUS(add_functions(options.functions, &built));
   if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;
   if (!options.bounds.empty()) built.lowered.plan.metadata[plan::kBoundsKey] = bounds_str(options.bounds);
   if (!options.keep_modules) {
@@ -110,6 +112,7 @@ Status compile_kernels(Built* built, const BuildOptions& options) {
         &cache));
     std::move(kernels.objects.begin(), kernels.objects.end(), std::back_inserter(built->objects));
   }
+  TW_TRY_STATUS(compile_imports(options.functions, built));
   report(options, "external code", 0);
   built->external = TW_TRY(compile_external(lowered.externals, options.external));
   built->lowered.plan.imports = runtime::save_import_tree(built->external.modules);

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "relay/expr.h"
 
 namespace tilewright::driver {
+
+struct LoweredFunction;  // driver/functions.h
 
 // Called as work goes on: the stage's name and how much of it is done (0..1).
 using Progress = std::function<void(const char* stage, double fraction)>;
@@ -46,6 +49,9 @@ struct BuildOptions {
   // Their memory must be the processor's.
   std::map<int32_t, std::string> device_targets;
   std::vector<ExternalCodegen> external;  // code generators that take parts of the model
+  // Loops that stand in the library beside the model's kernels; it calls them by name, as functions with the attribute
+  // Extern.
+  std::vector<std::shared_ptr<const LoweredFunction>> functions;
   Progress progress;
   std::string form;  // of the file that is written (output_form); empty: by its name
   // Objects are for a program that links them with the runtime library and finds the model by name

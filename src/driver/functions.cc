@@ -226,7 +226,42 @@ Result<std::vector<tir::PrimFunc>> finished_kernels(const LoweredFunction& funct
   return out;
 }
 
-Result<Built> build_functions(std::span<const LoweredFunction> functions, const BuildOptions& options) {
+Status add_functions(FunctionList functions, Built* built) {
+  if (functions.empty()) return Ok{};
+  lower::Lowered& lowered = built->lowered;
+  std::vector<plan::Function> table;
+  std::set<std::string> names;
+  for (const auto& f : functions) {
+    if (!names.insert(symbol_of(f->name)).second)
+      return Diagnostic(ErrorCode::kInvalidArgument, format("two functions are called '{}'", f->name), {},
+                        "give each function a name of its own");
+    if (!f->lowered.bound.empty())
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        format("a loop is bound to '{}', and processors have no such threads", f->lowered.bound[0]),
+                        format("function {}", f->name), "use parallel in the place of bind");
+    TW_TRY_STATUS(check_names(*f));
+    std::vector<tir::PrimFunc> kernels = TW_TRY(finished_kernels(*f));
+    table.push_back(TW_TRY(described(*f, kernels, static_cast<uint32_t>(lowered.kernels.size()))));
+    for (tir::PrimFunc& k : kernels) {
+      lowered.plan.kernels.push_back(k.name);
+      lowered.kernel_devices.push_back(0);
+      lowered.kernels.push_back(std::move(k));
+    }
+  }
+  lowered.plan.metadata[plan::kFunctionsKey] = plan::write_functions(table);
+  return Ok{};
+}
+
+Status compile_imports(FunctionList functions, Built* built) {
+  std::set<std::string> imported;
+  for (const auto& f : functions)
+    for (const std::string& text : f->lowered.imports)
+      if (imported.insert(text).second)
+        built->objects.push_back(TW_TRY(codegen::compile_llvm_text(text, built->target)));
+  return Ok{};
+}
+
+Result<Built> build_functions(FunctionList functions, const BuildOptions& options) {
   return guarded([&]() -> Result<Built> {
     Built built;
     built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
@@ -236,33 +271,12 @@ Result<Built> build_functions(std::span<const LoweredFunction> functions, const 
     plan.compiler_version = version();
     plan.target = built.target.str();
     plan.cpu_features = built.target.cpu_features;
-    std::vector<plan::Function> table;
-    std::set<std::string> names;
-    for (const LoweredFunction& f : functions) {
-      if (!names.insert(symbol_of(f.name)).second)
-        return Diagnostic(ErrorCode::kInvalidArgument, format("two functions are called '{}'", f.name), {},
-                          "give each function a name of its own");
-      if (!f.lowered.bound.empty())
-        return Diagnostic(ErrorCode::kInvalidArgument,
-                          format("a loop is bound to '{}', and processors have no such threads", f.lowered.bound[0]),
-                          format("function {}", f.name), "use parallel in the place of bind");
-      TW_TRY_STATUS(check_names(f));
-      std::vector<tir::PrimFunc> kernels = TW_TRY(finished_kernels(f));
-      table.push_back(TW_TRY(described(f, kernels, static_cast<uint32_t>(built.lowered.kernels.size()))));
-      std::move(kernels.begin(), kernels.end(), std::back_inserter(built.lowered.kernels));
-    }
-    for (const tir::PrimFunc& k : built.lowered.kernels) plan.kernels.push_back(k.name);
-    built.lowered.kernel_devices.assign(built.lowered.kernels.size(), 0);
-    plan.metadata[plan::kFunctionsKey] = plan::write_functions(table);
+    TW_TRY_STATUS(add_functions(functions, &built));
     const int jobs =
         options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     codegen::KernelCache cache(options.kernel_cache);
     built.objects = TW_TRY(codegen::compile_kernels(built.lowered.kernels, built.target, jobs, {}, &cache)).objects;
-    std::set<std::string> imported;
-    for (const LoweredFunction& f : functions)
-      for (const std::string& text : f.lowered.imports)
-        if (imported.insert(text).second)
-          built.objects.push_back(TW_TRY(codegen::compile_llvm_text(text, built.target)));
+    TW_TRY_STATUS(compile_imports(functions, &built));
     return built;
   });
 }

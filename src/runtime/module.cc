@@ -137,8 +137,9 @@ Result<std::shared_ptr<LibraryModule>> LibraryModule::load(const std::string& pa
 
 Result<std::vector<FunctionRef>> LibraryModule::externals() const {
   std::vector<FunctionRef> out;
+  const auto own = TW_TRY(functions());
   for (const std::string& name : artifact_->plan().externals) {
-    FunctionRef found;
+    FunctionRef found = own->find(name);
     for (const auto& m : imports())
       if (!found) found = TW_TRY(m->find_function(name, true));
     if (!found)
@@ -153,7 +154,7 @@ Result<std::vector<FunctionRef>> LibraryModule::externals() const {
   return out;
 }
 
-Result<std::shared_ptr<const LibraryFunctions>> LibraryModule::functions() {
+Result<std::shared_ptr<const LibraryFunctions>> LibraryModule::functions() const {
   std::lock_guard lock(functions_mutex_);
   if (!functions_) functions_ = TW_TRY(LibraryFunctions::of(artifact_));
   return functions_;
@@ -163,8 +164,9 @@ Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
   auto artifact = artifact_;
   const plan::Plan& plan = artifact->plan();
   const auto functions = TW_TRY(this->functions());
-  if (FunctionRef found = functions->find(name)) return found;
-  if (!functions->empty() && plan.outputs.empty()) return FunctionRef();  // there is no model to execute
+  const bool has_model = functions->empty() || !plan.outputs.empty();
+  if (FunctionRef found = functions->find(name); found && (name != kEntryFunction || !has_model)) return found;
+  if (!has_model) return FunctionRef();
   using Kind = GraphExecutorModule::Kind;
   const auto wanted = plan.metadata.find(kExecutorKey);
   const bool aot = wanted != plan.metadata.end() && wanted->second == kAotExecutor;

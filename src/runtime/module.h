@@ -45,17 +45,18 @@ class LibraryModule : public Module {
   const std::string& type_key() const override;
   Result<FunctionRef> get_function(const std::string& name) override;
   const std::shared_ptr<const Artifact>& artifact() const { return artifact_; }
-  // The functions of imported modules that the model's steps call, for an executor. Error: UnknownFunction.
+  // The functions that the model's steps call, the library's own or those of imported modules, for an executor. Error:
+  // UnknownFunction.
   Result<std::vector<FunctionRef>> externals() const;
   const std::vector<std::string>& input_dtypes() const { return input_dtypes_; }
   const std::vector<std::string>& output_dtypes() const { return output_dtypes_; }
 
  private:
-  Result<std::shared_ptr<const LibraryFunctions>> functions();
+  Result<std::shared_ptr<const LibraryFunctions>> functions() const;
   std::shared_ptr<const Artifact> artifact_;
-  std::mutex functions_mutex_;
-  std::shared_ptr<const LibraryFunctions> functions_;      // made when it is first asked for
-  std::vector<std::string> input_dtypes_, output_dtypes_;  // names, for tw_tensor_info
+  mutable std::mutex functions_mutex_;
+  mutable std::shared_ptr<const LibraryFunctions> functions_;  // made when it is first asked for
+  std::vector<std::string> input_dtypes_, output_dtypes_;      // names, for tw_tensor_info
 };
 
 // By the file's format (empty: the end of its name). Errors: those of the loaders; UnknownFunction (no loader).

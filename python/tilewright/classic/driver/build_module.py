@@ -72,6 +72,11 @@ def _with_rules(lowered: Any, target: Target) -> Any:
     return lowered.with_intrinsics(rewritten)
 
 
+def lowered_for(sch: Schedule, args: Any, name: str, target: Target) -> Any:
+    """The loops of a schedule as a library for the target takes them."""
+    return _with_rules(lower(sch, args, name)[name]._lowered, target)
+
+
 def schedule_to_module(sch: Schedule, args: Any = None, name: str = "main", binds: Any = None) -> LoopModule:
     return lower(sch, args, name, binds)
 

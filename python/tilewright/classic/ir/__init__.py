@@ -86,6 +86,8 @@ def _type_form(t: Any, names: dict[Any, int]) -> Any:
         return "tuple", [_type_form(f, names) for f in t.fields]
     if isinstance(t, TypeCall):
         return t.func.name_hint, [_type_form(a, names) for a in t.args]
+    if isinstance(t, TensorType):  # every size that nobody knows is one
+        return "tensor", ["?" if "?" in str(d) else str(d) for d in t.shape], t.dtype
     return str(t)
 
 

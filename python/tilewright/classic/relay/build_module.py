@@ -14,6 +14,7 @@ from ..target import Target
 from ..transform import PassContext
 from .backend import Executor, Runtime
 from .backend.contrib import add_generators, optimized
+from .te_kernels import with_te_kernels
 from .executor_factory import (AotExecutorFactory, ExecutorCodegenMetadata, ExecutorFactoryModule, FunctionInfo, GraphExecutorFactory)
 
 
@@ -119,8 +120,9 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
         raise ValueError("mod_name must be ASCII")
     targets = _targets(target, target_host)
     context = PassContext.current()
-    module = optimized(_module_of(ir_mod, params))
+    module, own_loops = with_te_kernels(optimized(_module_of(ir_mod, params)), _processor(targets), mod_name or "default")
     options = context.build_options(_processor(targets))
+    _core.add_functions(options, own_loops)
     add_generators(options, module)
     options.name, options.kernel_cache, options.aot = mod_name, cache_folder(kernel_cache), executor.name == "aot"
     options.device_targets = _device_targets(targets)

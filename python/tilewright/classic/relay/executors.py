@@ -46,6 +46,8 @@ class _Executor:
         def call(*args: Any, **kwargs: Any) -> Any:
             if len(args) > len(names):
                 raise ValueError(f"main takes {len(names)} arguments, {len(args)} were given")
+            if twice := [name for name in names[:len(args)] if name in kwargs]:
+                raise ValueError(f"duplicate argument supplied in both positional args and keyword argument (with name: {twice[0]})")
             inputs = {name: _value(given) for name, given in {**dict(zip(names, args)), **kwargs}.items()}
             missing = [n for n in names if n not in inputs]
             if missing or len(inputs) > len(names):

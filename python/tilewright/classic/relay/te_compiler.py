@@ -24,9 +24,23 @@ def _type_of(value: Any) -> Any:
     return getattr(value, "checked_type", value)
 
 
-def select_implementation(op: Any, attrs: Any, inputs: Any, out_type: Any = None, target: Any = "llvm", use_autotvm: bool = True) -> tuple[ImplementationName, list[tuple[str, str, int, float]]]:
+def _own(op: Any, attrs: Any, inputs: Any, out_type: Any, target: Any) -> list[Any]:
+    """The implementations that a script registered for the operator, the most wanted first."""
+    from .op.registry import attribute_of
+    rule = attribute_of(op if isinstance(op, str) else op.name, "FTVMStrategy")
+    if rule is None:
+        return []
+    with Target(target):
+        made = rule(attrs, inputs, out_type, Target(target))
+    return sorted((i for i in made.implementations if i.is_own), key=lambda i: -i.plevel)
+
+
+def select_implementation(op: Any, attrs: Any, inputs: Any, out_type: Any = None, target: Any = "llvm", use_autotvm: bool = True) -> tuple[Any, list[Any]]:
     """(implementation, every one that applies as (name, configuration, plevel, microseconds of one thread by the cost model)) for an operator
-    on inputs of these types, alone, without layout changes. Error: 401 when there is none."""
+    on inputs of these types, alone, without layout changes; of one that a script computes (implementation, its tensors). Error: 401 when there
+    is none."""
+    if own := _own(op, attrs, inputs, out_type, target):
+        return own[0], own[0].compute(attrs, inputs, out_type)
     params = [Var(f"p{i}", _type_of(v)) for i, v in enumerate(inputs)]
     body = Call(op if isinstance(op, (str, Op)) else op.name, params, attrs)
     with PassContext(opt_level=3, disabled_pass=["AlterOpLayout"]) as context:
@@ -39,7 +53,9 @@ def select_implementation(op: Any, attrs: Any, inputs: Any, out_type: Any = None
     return ImplementationName(implementation), candidates
 
 
-def get_valid_implementations(op: Any, attrs: Any, inputs: Any, out_type: Any = None, target: Any = "llvm") -> list[ImplementationName]:
+def get_valid_implementations(op: Any, attrs: Any, inputs: Any, out_type: Any = None, target: Any = "llvm") -> list[Any]:
+    if own := _own(op, attrs, inputs, out_type, target):
+        return own
     return [ImplementationName(name) for name, *_ in select_implementation(op, attrs, inputs, out_type, target)[1]]
 
 

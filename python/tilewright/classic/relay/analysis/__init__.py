@@ -413,6 +413,10 @@ def get_total_mac_number(expr: Any) -> int:
         if e.op.name.startswith("nn.conv") and not e.op.name.endswith("transpose"):
             weight = e.args[1].checked_type
             total += size(e.checked_type) * size(weight) // int(e.attrs.channels or weight.shape[0])
+        elif e.op.name.startswith("nn.conv"):
+            data, layout = e.args[0].checked_type, e.attrs.data_layout
+            channels = int(data.shape[layout.index("C")])
+            total += size(e.checked_type) * _product(e.attrs.kernel_size or e.args[1].checked_type.shape[2:]) * channels // int(e.attrs.groups)
         elif e.op.name == "nn.dense":
             total += size(e.checked_type) * int(e.args[1].checked_type.shape[-1])
         elif e.op.name == "nn.batch_matmul":

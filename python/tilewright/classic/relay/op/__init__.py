@@ -16,11 +16,12 @@ from .registry import OpPattern, register_op_attr
 from . import random, strategy
 from .absent import has_absent, replacement
 from .classic import TABLE as _CLASSIC, register
-from .registrations import (refused, register_compute, register_convert_op_layout, register_external_compiler, register_fake_quantization_to_integer, register_gradient,
+from .registrations import (refused, register_broadcast_schedule, register_compute, register_injective_schedule, register_reduce_schedule, schedule_injective,
+                            register_convert_op_layout, register_external_compiler, register_fake_quantization_to_integer, register_gradient,
                             register_mixed_precision_conversion, register_optional_fake_quantization_to_integer, register_pattern, register_schedule,
                             register_shape_func, register_stateful)
 from .rules import register_alter_op_layout, register_legalize
-from .strategy import OpImplementation, OpStrategy, register_strategy
+from .strategy import OpImplementation, OpSpecialization, OpStrategy, register_strategy
 
 # Operators that take one tuple of tensors, and operators with several outputs.
 _VARIADIC = ("concatenate", "stack", "einsum", "meshgrid")
@@ -144,6 +145,6 @@ def __getattr__(name: str) -> Any:
     return refused(name) or getattr(_top, name)
 
 
-__all__ = ["Op", "OpImplementation", "OpPattern", "OpStrategy", "annotation", "dyn", "get", "image", "list_ops", "memory", "nn", "random", "register", "register_alter_op_layout", "register_legalize", "register_compute", "register_convert_op_layout", "register_external_compiler", "register_fake_quantization_to_integer", "register_gradient",
+__all__ = ["Op", "OpImplementation", "OpPattern", "OpSpecialization", "OpStrategy", "annotation", "dyn", "get", "image", "list_ops", "memory", "nn", "random", "register", "register_alter_op_layout", "register_legalize", "register_compute", "register_convert_op_layout", "register_external_compiler", "register_fake_quantization_to_integer", "register_gradient",
            "register_mixed_precision_conversion", "register_op_attr", "register_optional_fake_quantization_to_integer", "register_pattern",
            "register_schedule", "register_shape_func", "register_stateful", "register_strategy", "strategy", "vision", "vm"]

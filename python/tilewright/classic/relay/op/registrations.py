@@ -2,6 +2,7 @@
 """What classic scripts register about operators. What has an effect here says which; what cannot have one is an error that says what to use."""
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +42,40 @@ def register_optional_fake_quantization_to_integer(op_name: str, func: Any = Non
     return register_op_attr(op_name, "FTVMOptionalFakeQuantizationToInteger", func, level)
 
 
+def register_compute(op_name: str, compute: Any = None, level: int = 10) -> Any:
+    """compute(attrs, inputs, out_type) gives tensors of te: what builds compute the operator with. Decorator, or with the function."""
+    return register_op_attr(op_name, "FTVMCompute", compute, level)
+
+
+def register_schedule(op_name: str, schedule: Any = None, level: int = 10) -> Any:
+    """schedule(outs), or schedule(attrs, outs, target), for what register_compute says of the operator."""
+    def adapted(given: Any) -> Any:
+        count = len([p for p in inspect.signature(given).parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD])
+        return given if count >= 3 else lambda attrs, outs, target: given(outs)
+    if schedule is None:
+        return lambda given: (register_op_attr(op_name, "TSchedule", adapted(given), level), given)[1]
+    return register_op_attr(op_name, "TSchedule", adapted(schedule), level)
+
+
+def _schedules(kind: str) -> Callable[..., Any]:
+    def register_kind(op_name: str, level: int = 10) -> Any:
+        from ... import topi
+        return register_schedule(op_name, getattr(topi.generic, kind), level)
+    register_kind.__name__ = f"register_{kind.removeprefix('schedule_')}_schedule"
+    return register_kind
+
+
+register_injective_schedule, register_reduce_schedule = _schedules("schedule_injective"), _schedules("schedule_reduce")
+register_broadcast_schedule = register_injective_schedule
+
+
+def schedule_injective(attrs: Any, outs: Any, target: Any) -> Any:
+    """One loop over everything, as a strategy's schedule."""
+    from ... import topi
+    with target:
+        return topi.generic.schedule_injective(outs)
+
+
 def register_external_compiler(op_name: str, fexternal: Any = None, level: int = 10) -> Any:
     return register_op_attr(op_name, "FTVMExternalCompiler", fexternal, level)
 
@@ -52,15 +87,11 @@ def _refused(name: str, instead: str) -> Callable[..., Any]:
     return refuse
 
 
-_KERNELS = "kernels are built in: register_strategy chooses among relay.op.strategy.implementations(op), and relay.op.register makes an operator of others"
 REFUSED = {
-    **dict.fromkeys(("register_compute", "register_schedule", "register_injective_schedule", "register_broadcast_schedule", "register_reduce_schedule",
-                     "schedule_injective"), _KERNELS),
     **dict.fromkeys(("register_shape_func", "register_injective_shape_func"), "operators type themselves; sizes that data decides are computed by dyn.* operators"),
     "register_gradient": "an operator made of others (relay.op.register) has its gradient from theirs",
 }
-register_compute, register_schedule, register_shape_func, register_gradient = (
-    _refused(n, REFUSED[n]) for n in ("register_compute", "register_schedule", "register_shape_func", "register_gradient"))
+register_shape_func, register_gradient = (_refused(n, REFUSED[n]) for n in ("register_shape_func", "register_gradient"))
 
 
 def refused(name: str) -> Callable[..., Any] | None:
@@ -78,5 +109,5 @@ def convert_layouts(mod: Any, desired: dict[str, list[str]]) -> tuple[Any, dict[
     return out._completed(), {name: layouts for name, layouts in desired.items() if name not in rules}
 
 
-__all__ = ["OpPattern", "convert_layouts", "refused", "register_compute", "register_convert_op_layout", "register_external_compiler", "register_fake_quantization_to_integer", "register_gradient",
-           "register_mixed_precision_conversion", "register_optional_fake_quantization_to_integer", "register_pattern", "register_schedule", "register_shape_func", "register_stateful"]
+__all__ = ["OpPattern", "convert_layouts", "refused", "register_broadcast_schedule", "register_compute", "register_convert_op_layout", "register_external_compiler", "register_fake_quantization_to_integer", "register_gradient", "register_injective_schedule",
+           "register_mixed_precision_conversion", "register_optional_fake_quantization_to_integer", "register_pattern", "register_reduce_schedule", "register_schedule", "register_shape_func", "register_stateful", "schedule_injective"]

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What computes an operator: strategies choose among the kernels that the compiler has, or bring tensor expressions of their own."""
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable
+from typing import Any
+
+from ..... import _core, options
+from ...expr import Call, Op
+from ..registry import register_op_attr, registered
+from . import generic
+from .generic import (naive_schedule, wrap_compute_batch_matmul, wrap_compute_conv1d, wrap_compute_conv2d, wrap_compute_conv2d_transpose, wrap_compute_conv3d, wrap_compute_dense,
+                      wrap_compute_matmul, wrap_custom_schedule, wrap_topi_compute, wrap_topi_schedule)
+
+
+class OpImplementation:
+    """One of the compiler's kernels by name (wildcards allowed: "conv2d_nchwc.*"), or a computation and its schedule; and how much it is wanted."""
+
+    def __init__(self, name: str, plevel: int = 10, compute: Any = None, schedule: Any = None):
+        self.name, self.plevel, self._compute, self._schedule = name, plevel, compute, schedule
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a script computes it."""
+        return self._compute is not None
+
+    def compute(self, attrs: Any, inputs: Any, out_type: Any) -> list[Any]:
+        """The tensors of te that compute(attrs, inputs, out_type) gives. ValueError: a kernel of the compiler's."""
+        if self._compute is None:
+            raise ValueError(f"'{self.name}' is a kernel of the compiler's: it has no computation in te")
+        made = self._compute(attrs, inputs, out_type)
+        return list(made) if isinstance(made, (list, tuple)) else [made]
+
+    def schedule(self, attrs: Any, outs: Any, target: Any) -> Any:
+        """What schedule(attrs, outs, target) gives; without one, every stage by itself."""
+        from .... import te
+        from ....target import Target
+        if self._schedule is None:
+            return te.create_schedule([t.op for t in outs])
+        target = Target(target)
+        with target:
+            return self._schedule(attrs, outs, target)
+
+
+class OpSpecialization:
+    """Implementations that a strategy adds under one condition, or under none."""
+
+    def __init__(self, condition: Any = None):
+        self.condition, self.implementations = condition, []
+
+
+class OpStrategy:
+    """What a strategy function gives: the implementation of the highest plevel wins, among the compiler's kernels those that apply."""
+
+    def __init__(self) -> None:
+        self.specializations: list[OpSpecialization] = []
+
+    @property
+    def implementations(self) -> list[OpImplementation]:
+        return [i for s in self.specializations for i in s.implementations]
+
+    def add_implementation(self, compute: Any = None, schedule: Any = None, name: str = "default", plevel: int = 10) -> None:
+        """compute(attrs, inputs, out_type) gives tensors of te, schedule(attrs, outs, target) how they are computed. Without both, `name` is
+        one of `implementations(op)`."""
+        if schedule is not None and compute is None:
+            raise ValueError("a schedule is of a computation: give add_implementation both")
+        if not self.specializations:
+            self.specializations.append(OpSpecialization())
+        self.specializations[0].implementations.append(OpImplementation(name, plevel, compute, schedule))
+
+
+def implementations(op_name: str) -> list[tuple[str, int]]:
+    """(name, plevel) of the kernels there are for an operator."""
+    return list(_core.implementations(op_name))
+
+
+def register_strategy(op_name: str, fstrategy: Callable[..., OpStrategy] | None = None, level: int = 10) -> Any:
+    """fstrategy(attrs, inputs, out_type, target) gives an OpStrategy; inputs are tensors of te. ValueError for a name that no kernel of the
+    operator has is raised when the strategy is asked."""
+    return register_op_attr(op_name, "FTVMStrategy", fstrategy, level)
+
+
+def chooser(target: Any) -> Callable[[Any, list[Any]], int | None] | None:
+    """What a build asks when strategies are registered."""
+    rules = registered("FTVMStrategy")
+    if not rules:
+        return None
+    from ...te_kernels import strategy_of
+
+    def choose(call: Any, candidates: list[tuple[str, str, int, float]]) -> int | None:
+        if not isinstance(call, Call) or not isinstance(call.op, Op) or call.op.name not in rules:
+            return None
+        made = strategy_of(call, target)
+        known = [name for name, _ in implementations(call.op.name)]
+        best: tuple[int, float, int] | None = None
+        for wanted in () if made is None else made.implementations:
+            if wanted.is_own:
+                continue
+            if not fnmatch.filter(known, wanted.name):
+                raise ValueError(f"no kernel of {call.op.name} is called '{wanted.name}'; there are {', '.join(known)}")
+            for place, (name, _, _, microseconds) in enumerate(candidates):
+                if fnmatch.fnmatchcase(name, wanted.name) and (best is None or (wanted.plevel, -microseconds) > best[:2]):
+                    best = (wanted.plevel, -microseconds, place)
+        return None if best is None else best[2]
+    return choose
+
+
+def _chooser_of(target: Any) -> Any:
+    from ....target import Target
+    return chooser(Target(target))
+
+
+options.kernel_chooser_of = _chooser_of  # tilewright.compile asks, too
+
+__all__ = ["OpImplementation", "OpSpecialization", "OpStrategy", "chooser", "generic", "implementations", "naive_schedule", "register_strategy", "wrap_compute_batch_matmul", "wrap_compute_conv1d",
+           "wrap_compute_conv2d", "wrap_compute_conv2d_transpose", "wrap_compute_conv3d", "wrap_compute_dense", "wrap_compute_matmul", "wrap_custom_schedule", "wrap_topi_compute", "wrap_topi_schedule"]
