@@ -231,6 +231,49 @@ class Scripted(Traced):
 
         self.compare(Own(), (models.image(5, 4),), (models.image(5, 4) * 0,))
 
+    def test_lists_of_tensors_whose_sizes_a_run_has(self):
+        class Parts(nn.Module):
+            def forward(self, x):
+                parts: List[torch.Tensor] = []
+                parts.append(x[x > 0.5])
+                parts.append(x[0])
+                named = {"first": parts[0]}
+                named["second"] = parts[1] + named["first"].sum()
+                return torch.cat(parts), named["second"], len(parts)
+
+        self.compare(Parts(), (models.image(5, 4),), (models.image(5, 4) * 0.6,))
+
+    def test_what_a_module_keeps_for_one_call(self):
+        class Keeps(nn.Module):
+            scales: List[float]
+
+            def __init__(self):
+                super().__init__()
+                self.scales = []
+                self.warned = False
+
+            def forward(self, x):
+                if not self.warned:
+                    self.warned = True
+                self.scales = [float(x.size(0)), 2.0]
+                return x * self.scales[0] + self.scales[1]
+
+        self.compare(Keeps(), (models.image(5, 4),))
+
+    def test_dictionaries(self):
+        class Named(nn.Module):
+            def forward(self, x):
+                found = {"a": x, "b": x * 2}
+                found["c"] = found["a"] + found["b"]
+                if "d" not in found:
+                    found["a"] = x - 1
+                total = torch.zeros(4)
+                for name, value in found.items():
+                    total = total + value.sum(0) * len(name)
+                return total, found.pop("c"), len(found), torch.cat(list(found.values()))
+
+        self.compare(Named(), (models.image(5, 4),))
+
     def test_an_early_return(self):
         class Early(nn.Module):
             def forward(self, x):
@@ -256,14 +299,17 @@ class Scripted(Traced):
                 states: List[torch.Tensor] = []
                 squares: List[int] = []
                 seen = x[:1]
-                h = torch.zeros(4)
+                h, table = torch.zeros(4), torch.zeros(5, 4)
                 for t in range(n):
                     h = torch.tanh(h + x[t % 5])
                     states.append(h)
                     if t % 2 == 0:
                         squares.append(t * t)
                     seen = torch.cat([seen, x[t:t + 1] * float(t)])
-                return torch.stack(states), h, len(states), torch.tensor(squares), seen
+                    table[t % 5] = h + table.sum()
+                    if bool(table.sum() > 3):
+                        table[0] = 0.0
+                return torch.stack(states), h, len(states), torch.tensor(squares), seen, table
 
         class Stop(nn.Module):
             def forward(self, x, n: int):

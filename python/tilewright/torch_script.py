@@ -52,6 +52,12 @@ def inlined(module: Any) -> Any:
     return graph
 
 
+def names_set(block: Any) -> set[str]:
+    """Attributes that a graph sets somewhere."""
+    found = {n.s("name") for n in block.nodes() if n.kind() == "prim::SetAttr"}
+    return found.union(*(names_set(inner) for n in block.nodes() for inner in n.blocks()))
+
+
 def default_arguments(module: Any, count: int) -> dict[int, dict[str, Any]]:
     """What a scripted forward takes where a caller gives nothing, by the input's place."""
     schema = getattr(getattr(module, "forward", None), "schema", None)
@@ -71,6 +77,7 @@ class Script:
         self.literals: dict[str, dict[str, Any]] = {}    # values that are known, as arguments
         self.weights: dict[str, dict[str, Any]] = {}     # by path
         self.names: dict[str, str] = {}                  # of inputs
+        self.states: dict[str, dict[str, Any]] = {}      # by a module's path: its attributes that the graph sets, as they are now
         graph = inlined(module)
         values = list(graph.inputs())
         if values and values[0].type().kind() == "ClassType":
@@ -85,7 +92,9 @@ class Script:
             raise error_of(101, "InvalidArgument", f"the module takes {len(values)} inputs ({', '.join(v.debugName() for v in values)}), {len(inputs)} are described")
         for value, (name, shape, dtype) in zip(values, inputs):
             self.input(value, name, shape, dtype)
-        self.program.nodes = self.nodes(graph)
+        self.set_names = names_set(graph)
+        nodes = self.nodes(graph)
+        self.program.nodes = [self.initial(path, pairs) for path, pairs in self.states.items()] + nodes
         for result in graph.outputs():
             self.result(result)
 
@@ -110,9 +119,6 @@ class Script:
         if maker.kind() in ("prim::TupleConstruct", "prim::ListConstruct") and value.type().kind() == "TupleType":
             for part in maker.inputs():
                 self.result(part)
-        elif maker.kind() == "prim::DictConstruct":
-            for part in list(maker.inputs())[1::2]:  # the values; keys are constants
-                self.result(part)
         else:
             self.program.add_output(self.argument(value))
 
@@ -123,12 +129,16 @@ class Script:
         for n in block.nodes():
             kind = n.kind()
             if kind == "prim::GetAttr":
-                self.attribute(n)
+                written += self.attribute(n)
             elif kind == "prim::Constant":
                 self.constant(n)
-            elif kind in ("prim::SetAttr", "prim::CallMethod", "prim::CallFunction", "prim::fork"):
+            elif kind == "prim::SetAttr":
+                written.append(self.set_attribute(n))
+            elif kind == "prim::CreateObject":
+                written.append(node("prim.DictConstruct", [], [self.reference(n.output())], n.output().debugName()))
+            elif kind in ("prim::CallMethod", "prim::CallFunction", "prim::fork"):
                 raise error_of(201, "UnsupportedModel", f"the module's graph has a {kind}{self.place(n)}", "write forward without it: a model that is compiled keeps no state and calls no other function")
-            elif kind not in ("prim::Print", "prim::DictConstruct"):
+            elif kind != "prim::Print":
                 written.append(self.call(n))
         return written
 
@@ -137,9 +147,14 @@ class Script:
         found = re.search(r"([^/\s]+\.py:\d+)", n.sourceRange())
         return f" at {found.group(1)}" if found else ""
 
-    def attribute(self, n: Any) -> None:
-        owner, path = self.objects[n.input().debugName()]
-        name, output = n.s("name"), n.output().debugName()
+    def attribute(self, n: Any) -> list[dict[str, Any]]:
+        """Nodes that read it, where it is not known."""
+        name, output, known = n.s("name"), n.output().debugName(), self.objects.get(n.input().debugName())
+        kept = known is not None and not isinstance(getattr(known[0], name), (self.torch.Tensor, self.torch.nn.Module))
+        if known is None or (name in self.set_names and kept):
+            source = self.state(*known, name, n) if known else self.argument(n.input())
+            return [node("torch.ops.aten.__getitem__.Dict_str", [("self", source), ("key", {"as_string": name})], [self.reference(n.output())], output)]
+        owner, path = known
         value = getattr(owner, name)
         path = f"{path}.{name}" if path else name
         if isinstance(value, self.torch.Tensor):
@@ -150,6 +165,29 @@ class Script:
             self.objects[output] = (value, path)
         else:
             self.literals[output] = self.value(path, value, n)
+        return []
+
+    def state(self, owner: Any, path: str, name: str, n: Any) -> dict[str, Any]:
+        """The dictionary of a module's attributes that the graph sets; it begins with what they are now."""
+        pairs = self.states.setdefault(path, {})
+        if name not in pairs:
+            pairs[name] = self.value(f"{path}.{name}" if path else name, getattr(owner, name), n)
+        return {"as_value": {"name": f"%state {path}"}}
+
+    @staticmethod
+    def initial(path: str, pairs: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        given = [argument for name, value in pairs.items() for argument in ((f"key {name}", {"as_string": name}), (f"value {name}", value))]
+        return node("prim.DictConstruct", given, [{"as_value": {"name": f"%state {path}"}}], f"state {path}")
+
+    def set_attribute(self, n: Any) -> dict[str, Any]:
+        """Of an object that the graph makes, or of a module, where it lives as long as the call."""
+        owner, value = n.inputs()
+        name = n.s("name")
+        known = self.objects.get(owner.debugName())
+        if known and value.type().kind() == "TensorType":
+            raise error_of(201, "UnsupportedModel", f"the module keeps the tensor '{known[1]}.{name}' for its next call{self.place(n)}", "pass it in and out as an argument and a result of forward")
+        target = self.state(*known, name, n) if known else self.argument(owner)
+        return node("torch.ops.aten._set_item.str", [("l", target), ("idx", {"as_string": name}), ("v", self.argument(value))], [], f"set {name}")
 
     def constant(self, n: Any) -> None:
         output = n.output()
@@ -164,7 +202,7 @@ class Script:
         if isinstance(value, (list, tuple)) and any(isinstance(v, (self.torch.Tensor, list, tuple)) for v in value):
             return {"as_list": [self.value(f"{path}.{i}", v, n) for i, v in enumerate(value)]}
         if isinstance(value, dict):
-            return {"as_list": []}  # nothing reads one but what refuses it
+            return {"as_list": [{"as_list": [literal(k) or {}, self.value(f"{path}.{k}", v, n)]} for k, v in value.items()]}
         written = literal(value)
         if written is None:
             raise error_of(201, "UnsupportedModel", f"the module's attribute or constant '{path}' is a {type(value).__name__}{self.place(n)}", "keep tensors, numbers, texts and lists of them in the module")

@@ -347,7 +347,7 @@ def fourier():
     yield Case("stft.complex", lambda a, w: torch.stft(a, 8, 4, window=w, return_complex=True).abs(), [real(2, 32), torch.hann_window(8)])
     yield Case("complex.rotary", turned, [real(2, 5, 3, 4), real(5, 2)])
     yield Case("complex.arithmetic", lambda a, b: torch.view_as_real((torch.complex(a, b) * torch.complex(b, a) - a) / torch.complex(a + 3, b) + 2), [x, real(5)])
-    yield Case("complex.parts", lambda a, b: ((z := torch.complex(a, b)).abs(), z.conj().imag, z.real), [x, real(2, 6, 5)])
+    yield Case("complex.parts", lambda a, b: ((z := torch.complex(a, b)).abs(), z.conj().imag, z.angle(), z.real), [x, real(2, 6, 5)])
     yield Case("complex.shapes", lambda a: torch.view_as_real(torch.cat([torch.fft.fft(a)[:, 1:3], torch.fft.fft(a).transpose(1, -1).transpose(-2, -1)[:, :1]], 1).unsqueeze(-1).permute(3, 0, -2, 1)), [x])
 
 
@@ -369,6 +369,7 @@ def chosen_by_data():
     x, mask = real(5, 4), truth(5, 4)
     yield Case("mask.index", lambda a, m: (a[m], a[m] * 2 + 1), [x, mask])
     yield Case("mask.rows", lambda a: a[a[:, 0] > 0].sum(0), [x])
+    yield Case("mask.chain", lambda a: (y := a[torch.where(a[:, 0] > -0.5)[0]])[y[:, 1] > -1], [x])
     yield Case("mask.middle", lambda a: a[:, a[0] > -0.5], [x])
     yield Case("mask.none", lambda a: a[a > 100].sum(), [x])
     yield Case("mask.put", lambda a: (b := a.clone()).index_put_((a > 0,), a[a > 0] * 3), [x])

@@ -34,6 +34,30 @@ std::string lowering_of(const relay::OpDef& op) {
   return out.empty() ? "-" : out;
 }
 
+// What tests/conformance/write_operators.py knows of an ONNX operator.
+struct OnnxOperator {
+  std::string_view domain, op, dtypes, tested;
+};
+constexpr OnnxOperator kOnnxOperators[] = {
+#include "driver/cli/onnx_operators.inc"
+};
+OnnxOperator tested_operator(const onnx::SupportedOp& op) {
+  for (const OnnxOperator& known : kOnnxOperators)
+    if (known.domain == op.domain && known.op == op.op) return known;
+  return {op.domain, op.op, "", ""};
+}
+
+void print_onnx_operators() {
+  std::printf("%-40s %-6s %-12s %s\n", "operator", "opset", "tested", "dtypes");
+  for (const auto& op : onnx::supported_ops()) {
+    const OnnxOperator known = tested_operator(op);
+    const std::string name = (op.domain.empty() ? "" : op.domain + ".") + op.op, tested(known.tested),
+                      dtypes(known.dtypes);
+    std::printf("%-40s %-6d %-12s %s\n", name.c_str(), op.since, tested.empty() ? "-" : tested.c_str(),
+                dtypes.empty() ? "-" : dtypes.c_str());
+  }
+}
+
 // Passes on a module in a file, alone: what a failed compilation's --dump-ir folder holds.
 Status run_on_text(const Pipeline& passes, const std::string& path, const std::string& target,
                    const std::string& output) {
@@ -65,11 +89,14 @@ Command add_ops(CLI::App* app) {
   return [=] {
     auto j = nlohmann::json::array();
     if (*onnx) {
+      if (!*json) print_onnx_operators();
       for (const auto& op : onnx::supported_ops()) {
-        if (*json)
-          j.push_back({{"domain", op.domain}, {"op", op.op}, {"since", op.since}});
-        else
-          std::printf("%s%s%s %d\n", op.domain.c_str(), op.domain.empty() ? "" : ".", op.op.c_str(), op.since);
+        const OnnxOperator known = tested_operator(op);
+        j.push_back({{"domain", op.domain},
+                     {"op", op.op},
+                     {"since", op.since},
+                     {"dtypes", std::string(known.dtypes)},
+                     {"tested", std::string(known.tested)}});
       }
     } else if (*aten) {
       for (const std::string& op : torch::supported_ops()) {

@@ -66,6 +66,8 @@ void set_sequence(const Value& list, Expr sequence) { grown_item(list).expr = st
 
 void grow(Importer& importer, const Value& list) {
   if (is_grown(list)) return;
+  const bool pairs = std::any_of(list.list->begin(), list.list->end(), [](const Value& item) { return item.list; });
+  if (pairs) refuse(ErrorCode::kUnsupportedOp, "a dictionary or a list of lists that only a run changes");
   onnx::Value items;
   std::vector<onnx::Value> elements;
   bool numbers = !list.list->empty();
@@ -82,9 +84,11 @@ void grow(Importer& importer, const Value& list) {
 }
 
 bool changes_list(std::string_view target) {
-  static constexpr std::string_view kChanging[] = {"aten.append.t", "aten.extend.t",    "aten.insert.t",
-                                                   "aten.pop.t",    "aten._set_item.t", "aten.clear.t",
-                                                   "aten.add_.t",   "aten.reverse.t"};
+  static constexpr std::string_view kChanging[] = {
+      "aten.append.t",   "aten.extend.t",        "aten.insert.t",       "aten.pop.t",         "aten._set_item.t",
+      "aten.clear.t",    "aten.add_.t",          "aten.reverse.t",      "aten._set_item.str", "aten._set_item.int",
+      "aten.update.str", "aten.update.int",      "aten.pop.Dict_str",   "aten.pop.Dict_int",  "aten.clear.str",
+      "aten.clear.int",  "aten.Delete.Dict_str", "aten.Delete.Dict_int"};
   return std::find(std::begin(kChanging), std::end(kChanging), target) != std::end(kChanging);
 }
 

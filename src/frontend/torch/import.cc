@@ -9,6 +9,7 @@
 #include "frontend/torch/alias.h"
 #include "frontend/torch/growing.h"
 #include "frontend/torch/importer.h"
+#include "frontend/torch/wait.h"
 #include "relay/op.h"
 
 namespace tilewright::torch {
@@ -39,12 +40,24 @@ Values convert_complex(const Place& place, const Node& node, const NamedValues& 
   }
 }
 
-// Operators that change the list they are given, whatever lies in it: to put them off would lose the change.
+// Operators that change the list or dictionary they are given, whatever lies in it: to put them off would lose the
+// change.
 bool changes_a_list(std::string_view target, const NamedValues& arguments) {
-  static constexpr std::string_view kTargets[] = {"aten.append",  "aten.extend",    "aten.insert",
-                                                  "aten.pop",     "aten._set_item", "aten.clear",
-                                                  "aten.reverse", "aten.Delete",    "aten.add_"};
+  static constexpr std::string_view kTargets[] = {"aten.append", "aten.extend",    "aten.insert", "aten.pop",
+                                                  "aten.clear",  "aten._set_item", "aten.update", "aten.reverse",
+                                                  "aten.Delete", "aten.add_"};
   const std::string_view op = without_overload(target);
+  const bool list = !arguments.empty() && arguments[0].second.list;
+  return list && std::find(std::begin(kTargets), std::end(kTargets), op) != std::end(kTargets);
+}
+
+// Operators that read lists and dictionaries themselves, and ask nothing about the tensors in them.
+bool reads_a_list(std::string_view target, const NamedValues& arguments) {
+  static constexpr std::string_view kTargets[] = {"aten.len",  "aten.list",         "aten.items", "aten.keys",
+                                                  "aten.get",  "aten.__contains__", "aten.slice", "aten.values",
+                                                  "aten.copy", "aten.__getitem__",  "aten.add",   "aten.mul"};
+  const std::string_view op = without_overload(target);
+  if (op == "aten.__is__" || op == "aten.__isnot__" || op == "aten._unwrap_optional") return true;
   const bool list = !arguments.empty() && arguments[0].second.list;
   return list && std::find(std::begin(kTargets), std::end(kTargets), op) != std::end(kTargets);
 }
@@ -95,7 +108,10 @@ Value Importer::now(const Value& v) {
   Value out = v;
   if (v.list)
     for (Value& item : *v.list) item = now(item);
-  if (v.view && v.view->memory->version > 0) out.expr = current(place(), *v.view);
+  if (v.view && v.view->memory->version > 0) {
+    out.like = likeness_of(v);
+    out.expr = current(place(), *v.view);
+  }
   return out;
 }
 
@@ -140,8 +156,9 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
   const bool has_graph = std::any_of(arguments.begin(), arguments.end(),
                                      [](const auto& named) { return named.second.kind == Value::kGraph; });
   const bool changes_list = changes_a_list(node.target, arguments);
-  const bool looks_at_types = !changes_list && !node.target.starts_with("operator.getitem") &&
-                              !node.target.starts_with("prim.") && !node.target.starts_with("aten._assert");
+  const bool looks_at_types = !changes_list && !reads_a_list(node.target, arguments) &&
+                              !node.target.starts_with("operator.getitem") && !node.target.starts_with("prim.") &&
+                              !node.target.starts_with("aten._assert");
   if (programs() && !typed && !has_graph && looks_at_types && find_converter(node.target)) return wait(node, arguments);
   try {
     return convert_resolved(place(), node, arguments);

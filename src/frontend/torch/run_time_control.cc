@@ -98,6 +98,7 @@ class Surroundings {
         memories_.emplace_back(outer, memory);
         found = memories_.end() - 1;
       }
+      out.like = likeness_of(v);
       out.view = std::make_shared<View>(*v.view);
       out.view->memory = found->second;
       out.view->version = 0;
@@ -180,7 +181,9 @@ Value with_leaves(const Value& v, const std::vector<Expr>& leaves, size_t* next)
     for (const Value& item : *v.list) items.push_back(with_leaves(item, leaves, next));
     return Value::of_list(std::move(items));
   }
-  if (v.expr) out.expr = leaves.at((*next)++);
+  if (!v.expr) return out;
+  out.like = likeness_of(v);
+  out.expr = leaves.at((*next)++);
   return out;
 }
 

@@ -100,14 +100,14 @@ bool makes_number(std::string_view target) {
          std::find(std::begin(kTargets), std::end(kTargets), without_overload(target)) != std::end(kTargets);
 }
 
-// The value with sizes of one where only a run has them; nothing where nothing is known of it.
-std::optional<Value> sample_of(const Value& v, int64_t number) {
+// The value with this size for those that only a run has, and this number; nothing where nothing is known of it.
+std::optional<Value> sample_of(const Value& v, int64_t size, int64_t number) {
   Value out = v;
   out.view = nullptr;
   if (v.list) {
     Values items;
     for (const Value& item : *v.list) {
-      auto sample = sample_of(item, number);
+      auto sample = sample_of(item, size, number);
       if (!sample) return std::nullopt;
       items.push_back(std::move(*sample));
     }
@@ -127,7 +127,7 @@ std::optional<Value> sample_of(const Value& v, int64_t number) {
   const auto* t = as_tensor(v.expr->type);
   for (int64_t i = 0; i < like->rank; ++i) {
     const auto known = t ? t->shape[static_cast<size_t>(i)].constant() : std::nullopt;
-    shape.emplace_back(known.value_or(1));
+    shape.emplace_back(known.value_or(size));
   }
   out.expr = relay::make_var("sample", tensor_type(std::move(shape), like->dtype));
   return out;
@@ -174,10 +174,11 @@ Values Importer::wait(const Node& node, const NamedValues& arguments) {
 // The node's converter is asked with some sizes in place of those that only a run has: dtypes and ranks are the same.
 void Importer::describe(const Node& node, const NamedValues& arguments, Values* made) {
   if (without_overload(node.target) == "aten.squeeze") return;
-  for (const int64_t number : {0, 1}) {
+  static constexpr std::pair<int64_t, int64_t> kSizesAndNumbers[] = {{1, 0}, {1, 1}, {2, 1}, {8, 1}, {64, 1}};
+  for (const auto& [size, number] : kSizesAndNumbers) {
     NamedValues samples;
     for (const auto& [name, v] : arguments) {
-      auto sample = sample_of(v, number);
+      auto sample = sample_of(v, size, number);
       if (!sample) return;
       samples.emplace_back(name, std::move(*sample));
     }

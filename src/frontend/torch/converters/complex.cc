@@ -77,6 +77,14 @@ Values magnitude(NodeContext& c) {
   const Parts p = parts_of(c, c.value("self"));
   return {Value(c.call("sqrt", {c.add(c.mul(p.real, p.real), c.mul(p.imaginary, p.imaginary))}))};
 }
+Values angle(NodeContext& c) {
+  const Parts p = parts_of(c, c.value("self"));
+  if (!p.imaginary) c.unsupported("of a real tensor");
+  Node node = c.node();
+  node.target = "aten.atan2.default";
+  return convert_resolved(c.place(), node, {{"self", Value(p.imaginary)}, {"other", Value(p.real)}});
+}
+
 // ---- arithmetic
 
 // A number takes the other operand's dtype.
@@ -261,6 +269,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.polar", polar},
     {"aten.real", real_part},
     {"aten.imag", imaginary_part},
+    {"aten.angle", angle},
     {"aten.conj", conjugate},
     {"aten._conj", conjugate},
     {"aten._conj_physical", conjugate},

@@ -111,6 +111,7 @@ Values range(NodeContext& c) {
 
 // ---- changing a list
 
+// A list that holds itself has no end.
 void check_new_item(NodeContext& c, const Value& list, const Value& item) {
   if (!item.list) return;
   if (item.list == list.list) c.unsupported("a list that holds itself");
@@ -204,15 +205,11 @@ bool equal_values(NodeContext& c) {
 Values equal(NodeContext& c) { return {truth(equal_values(c))}; }
 Values not_equal(NodeContext& c) { return {truth(!equal_values(c))}; }
 bool is_nothing(const Value& v) { return v.kind == Value::kNothing; }
-Values is_same(NodeContext& c) {
-  const Value &a = c.positional(0), &b = c.positional(1);
-  if (is_nothing(a) || is_nothing(b)) return {truth(is_nothing(a) && is_nothing(b))};
-  return equal(c);
-}
-Values is_other(NodeContext& c) {
-  const Value &a = c.positional(0), &b = c.positional(1);
-  if (is_nothing(a) || is_nothing(b)) return {truth(is_nothing(a) != is_nothing(b))};
-  return not_equal(c);
+template <bool kSame>
+Values identical(NodeContext& c) {
+  const bool first = is_nothing(c.positional(0)), second = is_nothing(c.positional(1));
+  if (first || second) return {truth((first && second) == kSame)};
+  return {truth(equal_values(c) == kSame)};
 }
 Values contains(NodeContext& c) {
   const Value &list = c.positional(0), &item = c.positional(1);
@@ -340,6 +337,7 @@ Values itself_not_none(NodeContext& c) {
   if (is_nothing(c.positional(0))) c.fail("its operand is None");
   return {c.positional(0)};
 }
+// The value of a branch that ends in an error, or before it is set.
 Values unset(NodeContext&) {
   Value v;
   v.text = "uninitialized";
@@ -388,6 +386,7 @@ Values formatted(NodeContext& c) {
   return {Value::of_text(out)};
 }
 Values as_text(NodeContext& c) { return {Value::of_text(text_of(c, c.positional(0)))}; }
+// Reached where no value of a run decided about it.
 Values raise(NodeContext& c) {
   const std::string message = c.argument_count() > 0 ? text_of(c, c.positional(0)) : "";
   c.fail(format("for inputs of these shapes the model itself raises an error: {}", message));
@@ -435,8 +434,8 @@ constexpr ConverterEntry kScriptConverters[] = {
     {"aten.ne.str", not_equal},
     {"aten.ne.device", not_equal},
     {"aten.ne.enum", not_equal},
-    {"aten.__is__", is_same},
-    {"aten.__isnot__", is_other},
+    {"aten.__is__", identical<true>},
+    {"aten.__isnot__", identical<false>},
     {"aten.__contains__", contains},
     {"aten.Int", as_integer},
     {"aten.IntImplicit", as_integer},
