@@ -41,6 +41,12 @@ struct TensorView {
 // Arguments of a call: values that borrow from the Python objects, and what must live until the call returns.
 class Borrowed {
  public:
+  Borrowed() = default;
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  ~Borrowed() {
+    for (Py_buffer& b : buffers_) PyBuffer_Release(&b);
+  }
   tw_value value(nb::handle object);
   // The array behind the last tensor.
   const ReadArray& array() const { return arrays_.back(); }
@@ -50,6 +56,7 @@ class Borrowed {
   std::deque<TensorView> views_;
   std::deque<std::vector<tw_value>> lists_;
   std::deque<nb::object> objects_;
+  std::deque<Py_buffer> buffers_;  // memory of bytearrays and of mapped files
 };
 
 // Python's own objects for values. `owned`: the value's references pass to the object; otherwise it gets references of

@@ -77,9 +77,14 @@ tw_value Borrowed::value(nb::handle object) {
     v.size = static_cast<uint64_t>(size);
     return v;
   }
-  if (PyByteArray_Check(object.ptr())) {
-    objects_.push_back(nb::steal(PyBytes_FromObject(object.ptr())));
-    return value(objects_.back());
+  if (PyByteArray_Check(object.ptr()) || strcmp(Py_TYPE(object.ptr())->tp_name, "mmap.mmap") == 0) {
+    Py_buffer view;  // while it is held a bytearray keeps its size, and a mapped file stays mapped
+    if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    buffers_.push_back(view);
+    v.kind = TW_BYTES;
+    v.as.bytes = static_cast<const unsigned char*>(view.buf);
+    v.size = static_cast<uint64_t>(view.len);
+    return v;
   }
   if (PyBytes_Check(object.ptr())) {
     v.kind = TW_BYTES;

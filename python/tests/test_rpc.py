@@ -2,6 +2,7 @@
 """Sessions as users open them: real servers, trackers and sockets on this machine, each test with a token of its own."""
 import contextlib
 import json
+import mmap
 import os
 import re
 import signal
@@ -188,6 +189,14 @@ class Sessions(unittest.TestCase):
             remote = rpc.connect("127.0.0.1", native.port)
             remote.upload(bytearray(b"data"), "a.bin")
             self.assertEqual(bytes(remote.download("a.bin")), b"data")
+            with tempfile.TemporaryFile() as file:
+                file.write(b"mapped" * 1000)
+                file.flush()
+                with mmap.mmap(file.fileno(), 0) as mapped:
+                    remote.upload(mapped, "a.bin")
+                self.assertEqual(bytes(remote.download("a.bin")), b"mapped" * 1000)
+                with self.assertRaises(ValueError):  # it is closed
+                    remote.upload(mapped, "a.bin")
             for name in ("../a", "/etc/passwd", "a/b", "..", ".", "", "x\0y", "n" * 300):
                 self.fails(101, remote.get_function("tvm.rpc.server.upload"), name, b"data")
                 self.fails(101, remote.download, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import socket
 import subprocess
@@ -49,12 +50,14 @@ class RPCSession:
 
     context = device
 
-    def upload(self, data: bytes | bytearray | str | os.PathLike[str], target: str | None = None) -> None:
-        """A file by its path, or bytes under the name `target`, into the session's folder. Errors: 101 (a name with folders), 104 (too large)."""
-        if isinstance(data, (bytes, bytearray)):
+    def upload(self, data: bytes | bytearray | mmap.mmap | str | os.PathLike[str], target: str | None = None) -> None:
+        """A file by its path, or bytes under the name `target`, into the session's folder: what is in memory, or mapped, goes from there without a copy.
+        Errors: 101 (a name with folders), 104 (too large)."""
+        blob: bytes | bytearray | mmap.mmap
+        if isinstance(data, (bytes, bytearray, mmap.mmap)):
             if not target:
                 raise ValueError("target must present when file is a bytearray")
-            blob = bytes(data)
+            blob = data
         else:
             with open(data, "rb") as file:
                 blob = file.read()

@@ -2,6 +2,7 @@
 """A session without another machine: a folder and this process."""
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 from typing import Any
@@ -28,9 +29,9 @@ class LocalSession:
     def get_function(self, name: str) -> Any:
         return get_global_func(name)
 
-    def upload(self, data: bytes | bytearray | str | os.PathLike[str], target: str | None = None) -> None:
+    def upload(self, data: bytes | bytearray | mmap.mmap | str | os.PathLike[str], target: str | None = None) -> None:
         """A file by its path, or bytes under the name `target`."""
-        if isinstance(data, (bytes, bytearray)):
+        if isinstance(data, (bytes, bytearray, mmap.mmap)):
             if not target:
                 raise ValueError("target must present when file is a bytearray")
             with open(self._path(target), "wb") as file:
