@@ -12,37 +12,9 @@ from ..tir.buffer import Buffer, decl_buffer
 from ..tir.expr import Var, dtype_of
 from ..tir.function import LoopModule, PrimFunc
 from ..tir.stmt import evaluate, loop_kind
+from .syntax import LOGIC, Expressions, ScriptError, source_of
 
 _LOOPS = {"serial": "serial", "parallel": "parallel", "vectorized": "vectorized", "unroll": "unrolled", "unrolled": "unrolled", "thread_binding": "serial", "range": "serial"}
-
-
-class ScriptError(ValueError):
-    """A script that is none; the message has the place."""
-
-
-class _Expressions(ast.NodeTransformer):
-    """`and`, `or`, `not` and chains of comparisons as calls: Python's own want a truth value."""
-
-    def _call(self, name: str, args: list[ast.expr], node: ast.AST) -> ast.expr:
-        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), args, []), node)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:  # noqa: N802
-        self.generic_visit(node)
-        return self._call("__all" if isinstance(node.op, ast.And) else "__any", node.values, node)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
-        self.generic_visit(node)
-        return self._call("__not", [node.operand], node) if isinstance(node.op, ast.Not) else node
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:  # noqa: N802
-        self.generic_visit(node)
-        if len(node.ops) == 1:
-            return node
-        left, parts = node.left, []
-        for operator, right in zip(node.ops, node.comparators):
-            parts.append(ast.copy_location(ast.Compare(left, [operator], [right]), node))
-            left = right
-        return self._call("__all", parts, node)
 
 
 def _is_t(node: ast.AST, *names: str) -> bool:
@@ -71,7 +43,7 @@ class _Reader:
     def __init__(self, function: ast.FunctionDef, environment: dict[str, typing.Any], first_line: int):
         self._function, self._line = function, first_line
         self._names = dict(environment)
-        self._names.update(__all=_core_all, __any=_core_any, __not=_core.prim_not)
+        self._names.update(LOGIC)
         self._blocks: list[_Block] = []
         self._root = _Block("root")
         self._attributes: dict[str, typing.Any] = {}
@@ -80,7 +52,7 @@ class _Reader:
         raise ScriptError(f"{self._function.name}, line {self._line + getattr(node, 'lineno', 1)}: {what}")
 
     def _value(self, node: ast.expr) -> typing.Any:
-        tree = ast.Expression(_Expressions().visit(node))
+        tree = ast.Expression(Expressions().visit(node))
         try:
             return eval(compile(ast.fix_missing_locations(tree), "<script>", "eval"), self._names)  # noqa: S307  the script is the caller's own code
         except (_core.Error, ScriptError):
@@ -307,16 +279,6 @@ def _loaded(target: ast.expr) -> ast.expr:
     return ast.parse(ast.unparse(target), mode="eval").body
 
 
-def _core_all(*args: typing.Any) -> typing.Any:
-    from ..tir.op import all as every
-    return every(*args)
-
-
-def _core_any(*args: typing.Any) -> typing.Any:
-    from ..tir.op import any as some
-    return some(*args)
-
-
 def _environment(frame: typing.Any) -> dict[str, typing.Any]:
     from . import tir
     names: dict[str, typing.Any] = {"T": tir}
@@ -329,14 +291,6 @@ def _environment(frame: typing.Any) -> dict[str, typing.Any]:
     return names
 
 
-def _source(thing: typing.Any) -> tuple[str, int]:
-    try:
-        lines, first = inspect.getsourcelines(thing)
-    except (OSError, TypeError):
-        raise ScriptError(f"the text of {getattr(thing, '__name__', thing)} cannot be found; write it in a file, or give the text to tvm.script.from_source") from None
-    return textwrap.dedent("".join(lines)), first - 1
-
-
 def _functions(tree: ast.AST, environment: dict[str, typing.Any], first: int) -> dict[str, PrimFunc]:
     return {node.name: _Reader(node, environment, first).read() for node in getattr(tree, "body", []) if isinstance(node, ast.FunctionDef)}
 
@@ -347,7 +301,7 @@ def prim_func(input_func: typing.Any) -> typing.Any:
     outer = frame.f_back if frame else None
     if outer is not None and "__qualname__" in outer.f_locals and "__module__" in outer.f_locals:
         return input_func
-    text, first = _source(input_func)
+    text, first = source_of(input_func)
     return next(iter(_functions(ast.parse(text), {**_environment(outer), **_closure(input_func)}, first).values()))
 
 
@@ -359,7 +313,7 @@ def _closure(function: typing.Any) -> dict[str, typing.Any]:
 def ir_module(input_module: type) -> LoopModule:
     """`@tvm.script.ir_module` above a class whose functions are prim_funcs."""
     frame = inspect.currentframe()
-    text, first = _source(input_module)
+    text, first = source_of(input_module)
     made = _functions(ast.parse(text).body[0], _environment(frame.f_back if frame else None), first)
     return LoopModule({name: f.with_attr("global_symbol", f.attrs.get("global_symbol", name)) for name, f in made.items()})
 

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of loops written as Python above tensors: what they compute equals what they do to arrays."""
+import unittest
+
+import numpy as np
+
+import tilewright.as_tvm  # noqa: F401  makes `import tvm` mean Tilewright
+import tvm
+from tvm import te
+
+HALF = 0.5
+
+
+@te.hybrid.script
+def outer_product(a, b):
+    c = output_tensor((a.shape[0], b.shape[0]), "float32")  # noqa: F821
+    for i in range(a.shape[0]):
+        for j in vectorize(b.shape[0]):  # noqa: F821
+            c[i, j] = a[i] * b[j]
+    return c
+
+
+@te.hybrid.script
+def upper_half(a):
+    """A running sum above a threshold, and where it was passed."""
+    total = output_tensor((len(a),), a.dtype)  # noqa: F821
+    place = output_tensor((len(a),), "int32")  # noqa: F821
+    for i in parallel(len(a)):  # noqa: F821
+        s = 0.0
+        p = -1
+        for j in range(a.shape[1]):
+            if a[i, j] > HALF and p < 0:
+                p = j
+            s = s + a[i, j] if a[i, j] > HALF else s
+        total[i] = s
+        place[i] = p
+    return total, place
+
+
+@te.hybrid.script
+def blurred(x, times):
+    here = allocate(x.shape, "float32")  # noqa: F821
+    out = output_tensor(x.shape, "float32")  # noqa: F821
+    n = x.shape[0]
+    for i in range(n):
+        here[i] = x[i]
+        out[i] = x[i]
+    for t in const_range(3):  # noqa: F821
+        if t < times:
+            for i in range(1, n - 1):
+                out[i] = (here[i - 1] + here[i] + here[i + 1]) / float32(3)  # noqa: F821
+            for i in range(n):
+                here[i] = out[i]
+    for i in range(n):
+        out[i] *= exp(-max(out[i], float32(0)))  # noqa: F821
+    return out
+
+
+def build(tensors, *arrays):
+    inputs = [t for t in tensors if isinstance(t.op, te.PlaceholderOp)]
+    outputs = [t for t in tensors if t not in inputs]
+    out = [tvm.nd.array(a) for a in arrays[len(inputs):]]
+    tvm.build(te.create_schedule([t.op for t in outputs]), tensors, "llvm")(*(tvm.nd.array(a) for a in arrays[:len(inputs)]), *out)
+    return [o.numpy() for o in out]
+
+
+class Hybrid(unittest.TestCase):
+    def test_values_equal_those_of_arrays(self):
+        rng = np.random.default_rng(1)
+        a, b, x = (rng.random(s).astype("float32") for s in (9, 8, 21))
+        A, B = te.placeholder((9,), name="a"), te.placeholder((8,), name="b")
+        got = build([A, B, outer_product(A, B)], a, b, np.zeros((9, 8), "float32"))[0]
+        np.testing.assert_array_equal(got, a[:, None] * b)
+        np.testing.assert_array_equal(outer_product(a, b), got)
+        rows = rng.random((6, 12)).astype("float32")
+        n = te.var("n")
+        R = te.placeholder((n, 12), name="rows")
+        total, place = upper_half(R)
+        got = build([R, total, place], rows, np.zeros(6, "float32"), np.zeros(6, "int32"))
+        want = upper_half(rows)
+        np.testing.assert_allclose(got[0], want[0], rtol=1e-5)
+        np.testing.assert_array_equal(got[1], want[1])
+        X = te.placeholder((21,), name="x")
+        for times in (0, 2):
+            got = build([X, blurred(X, times)], x, np.zeros(21, "float32"))[0]
+            np.testing.assert_allclose(got, blurred(x, times), rtol=1e-5)
+
+    def test_beside_other_stages(self):
+        A, B = te.placeholder((9,), name="a"), te.placeholder((8,), name="b")
+        doubled = te.compute((9,), lambda i: A[i] * 2, name="doubled")
+        made = outer_product(doubled, B)
+        summed = te.compute((9, 8), lambda i, j: made[i, j] + A[i], name="summed")
+        a, b = np.random.rand(9).astype("float32"), np.random.rand(8).astype("float32")
+        np.testing.assert_allclose(build([A, B, summed], a, b, np.zeros((9, 8), "float32"))[0], 2 * a[:, None] * b + a[:, None], rtol=1e-6)
+
+    def test_refusals(self):
+        @te.hybrid.script
+        def no_output(a):
+            for i in range(3):
+                pass
+
+        @te.hybrid.script
+        def input_assigned(a):
+            c = output_tensor((3,), "float32")  # noqa: F821
+            a[0] = c[0]
+            return c
+
+        @te.hybrid.script
+        def endless(a):
+            c = output_tensor((3,), "float32")  # noqa: F821
+            while True:
+                c[0] = a[0]
+            return c
+
+        @te.hybrid.script
+        def unknown(a):
+            c = output_tensor((3,), "float32")  # noqa: F821
+            c[0] = a[0] + nobody  # noqa: F821
+            return c
+
+        @te.hybrid.script
+        def left_over(a):
+            c = output_tensor((3,), "float32")  # noqa: F821
+            d = output_tensor((3,), "float32")  # noqa: F821
+            d[0] = a[0]
+            return c
+        A = te.placeholder((3,), name="a")
+        for f, reason in ((no_output, "no output_tensor"), (input_assigned, "inputs are only read"), (endless, "While"), (unknown, "nobody"), (left_over, "'d' is not returned")):
+            with self.assertRaisesRegex(ValueError, reason):
+                f(A)
+        with self.assertRaisesRegex(ValueError, "takes 1 arguments and is given 2"):
+            left_over(A, A)
+        with self.assertRaisesRegex(NotImplementedError, "te.hybrid.build does not exist"):
+            te.hybrid.build(A)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts of all kinds share: where their text is, and their expressions as Python over expressions."""
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import typing
+
+from ... import _core
+from ..tir import op
+
+
+class ScriptError(ValueError):
+    """A script that is none; the message has the place."""
+
+
+class Expressions(ast.NodeTransformer):
+    """`and`, `or`, `not` chains of comparisons and `a if c else b` as calls: Python's own want a truth value."""
+
+    def _call(self, name: str, args: list[ast.expr], node: ast.AST) -> ast.expr:
+        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), args, []), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:  # noqa: N802
+        self.generic_visit(node)
+        return self._call("__all" if isinstance(node.op, ast.And) else "__any", node.values, node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
+        self.generic_visit(node)
+        return self._call("__not", [node.operand], node) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:  # noqa: N802
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        left, parts = node.left, []
+        for operator, right in zip(node.ops, node.comparators):
+            parts.append(ast.copy_location(ast.Compare(left, [operator], [right]), node))
+            left = right
+        return self._call("__all", parts, node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:  # noqa: N802
+        self.generic_visit(node)
+        return self._call("__choose", [node.test, node.body, node.orelse], node)
+
+
+def _choose(condition: typing.Any, first: typing.Any, second: typing.Any) -> typing.Any:
+    if isinstance(condition, (bool, int)) and not hasattr(condition, "dtype"):
+        return first if condition else second
+    return op.if_then_else(condition, first, second)
+
+
+# What the calls of Expressions are.
+LOGIC: dict[str, typing.Any] = {"__all": op.all, "__any": op.any, "__not": _core.prim_not, "__choose": _choose}
+
+
+def source_of(thing: typing.Any) -> tuple[str, int]:
+    """The text of a function or class, and the line before it."""
+    try:
+        lines, first = inspect.getsourcelines(thing)
+    except (OSError, TypeError):
+        raise ScriptError(f"the text of {getattr(thing, '__name__', thing)} cannot be found; write it in a file, or give the text to tvm.script.from_source") from None
+    return textwrap.dedent("".join(lines)), first - 1
+
+
+__all__ = ["LOGIC", "Expressions", "ScriptError", "source_of"]
