@@ -49,6 +49,7 @@ NB_MODULE(_core, m) {
   bind_loops(m);
   bind_statements(m);
   bind_schedules(m);
+  bind_block_schedules(m);
   bind_torch(m);
   bind_tune(m);
 }

@@ -29,8 +29,9 @@ nb::object loop_instance(const char* kind, const T& value) {
   return out;
 }
 
-void bind_loops(nb::module_& m);       // PrimExpr
-void bind_statements(nb::module_& m);  // Stmt, Array
-void bind_schedules(nb::module_& m);   // tensors, operations, schedules, what they are lowered and built to
+void bind_loops(nb::module_& m);            // PrimExpr
+void bind_statements(nb::module_& m);       // Stmt, Array
+void bind_block_schedules(nb::module_& m);  // functions over arrays: their script, steps on them
+void bind_schedules(nb::module_& m);        // tensors, operations, schedules, what they are lowered and built to
 
 }  // namespace tilewright::python

@@ -52,6 +52,33 @@ Result<Lowered::Call> runtime_call(const tir::CallExternNode& n, Flatten& flatte
   return call;
 }
 
+// Whether all that reads and writes the array is in one parallel loop: what an iteration leaves in it no other one
+// reads, and threads that compute what both read would meet in it.
+bool in_one_parallel_loop(const Stmt& s, const tir::ArrayNode* array) {
+  auto uses = [&](const Stmt& part) {
+    bool found = false;
+    tir::for_each_stmt(part, [&](const Stmt& n) {
+      const auto* w = tir::as<tir::WriteNode>(n);
+      found = found || (w && w->target.get() == array);
+    });
+    tir::for_each_expr(part, [&](const PrimExpr& e) {
+      const auto* r = tir::as<tir::ReadNode>(e);
+      found = found || (r && r->source.get() == array);
+    });
+    return found;
+  };
+  Stmt at = s;
+  while (true) {
+    if (const auto* loop = tir::as<tir::ForNode>(at); loop && loop->for_kind == tir::ForKind::kParallel) return true;
+    std::vector<Stmt> users;
+    tir::for_each_child(at, [&](const Stmt& child) {
+      if (uses(child)) users.push_back(child);
+    });
+    if (users.size() != 1) return false;
+    at = users[0];
+  }
+}
+
 }  // namespace
 
 Status add_statements(const Stmt& body, Flatten& flatten, const std::string& name,
@@ -66,7 +93,7 @@ Status add_statements(const Stmt& body, Flatten& flatten, const std::string& nam
       std::vector<PrimExpr> strides = compact_strides(dims, Scopes(), &elements);
       const auto known = tir::as_const_int(elements);
       tir::Buffer buffer = tir::make_buffer(array->name, array->dtype.element(), known ? *known : tir::kUnknownSize);
-      out->workspaces.push_back({buffer, elements, false});
+      out->workspaces.push_back({buffer, elements, in_one_parallel_loop(block->body, array.get())});
       flatten.place(array, {std::move(buffer), std::move(strides), tir::make_int(0)});
     }
     if (block->init) TW_TRY_STATUS(add_statements(block->init, flatten, name, arguments, out));

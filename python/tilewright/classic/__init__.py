@@ -9,7 +9,7 @@ docs/migrating.md says where it differs."""
 from __future__ import annotations
 
 from .. import __version__, _core
-from .._core import Error, IRModule
+from .._core import Error
 from .registry import (Function, get_global_func, list_global_func_names, register_error, register_extension, register_func, register_object,
                        remove_global_func)
 from .runtime.ndarray import (Device, NDArray, as_array, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu)
@@ -17,7 +17,7 @@ from .runtime.ndarray import (Device, NDArray, as_array, cpu, cuda, device, ext_
 _core._set_types(NDArray, Device)
 
 from . import arith, autotvm, contrib, driver, error, ir, micro, parser, relay, rpc, runtime, script, support, target, te, testing, tir, topi, transform  # noqa: E402
-from .ir import instrument  # noqa: E402
+from .ir import IRModule, instrument  # noqa: E402
 from .runtime import DataType, DataTypeCode, Object, ShapeTuple, convert, nd  # noqa: E402
 from .driver import build, lower  # noqa: E402
 from .tir import const  # noqa: E402

@@ -35,6 +35,10 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
             return structural_equal(getattr(lhs, "tuple_value", lhs), getattr(rhs, "tuple_value", rhs), map_free_vars)
         if isinstance(lhs, np.ndarray) or hasattr(lhs, "_array"):
             return np.array_equal(np.asarray(lhs), np.asarray(rhs))
+        if isinstance(lhs, tir.PrimFunc) and isinstance(rhs, tir.PrimFunc):
+            return lhs._canonical() == rhs._canonical()
+        if isinstance(lhs, tir.function.LoopModule) and isinstance(rhs, tir.function.LoopModule):
+            return structural_equal(lhs.functions, rhs.functions, map_free_vars)
         return bool(lhs == rhs)
     if isinstance(lhs, _core.IRModule) != isinstance(rhs, _core.IRModule) or isinstance(lhs, _core.Type) != isinstance(rhs, _core.Type):
         return False

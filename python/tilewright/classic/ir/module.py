@@ -7,9 +7,10 @@ from typing import Any
 
 from ... import _core
 from ..runtime.container import Map
+from ..tir.function import LoopModule, PrimFunc
 from .ty import GlobalTypeVar
 
-IRModule = _core.IRModule
+_Graph = _core.IRModule
 
 
 def _function_of(value: Any) -> Any:
@@ -33,8 +34,8 @@ def _type_data(self: Any, name: Any) -> Any:
     return TypeData(GlobalTypeVar(name), *self._type(name))
 
 
-_core_getitem = IRModule.__getitem__
-_core_functions = IRModule.functions
+_core_getitem = _Graph.__getitem__
+_core_functions = _Graph.functions
 
 
 def _getitem(self: Any, key: Any) -> Any:
@@ -43,7 +44,7 @@ def _getitem(self: Any, key: Any) -> Any:
 
 def _update(self: Any, other: Any) -> None:
     """Takes over the functions and types of another module, or of a dict."""
-    self._update(other if isinstance(other, IRModule) else IRModule(dict(other)))
+    self._update(other if isinstance(other, _Graph) else _Graph(dict(other)))
 
 
 def _update_func(self: Any, var: Any, func: Any) -> None:
@@ -70,7 +71,7 @@ def _import_from_std(self: Any, file_to_import: str) -> None:
 
 def _from_expr(expr: Any, functions: Mapping[Any, Any] | None = None, type_defs: Mapping[Any, Any] | None = None) -> Any:
     """The module of a function, or of an expression over its free variables."""
-    module = IRModule()
+    module = _Graph()
     for name, data in (type_defs or {}).items():
         module[name] = data
     for name, function in (functions or {}).items():
@@ -125,6 +126,25 @@ for _name, _value in {
     "__str__": lambda self: self.astext(show_meta_data=False).removeprefix('#[version = "0.0.5"]\n'),
     "script": lambda self: self.astext(show_meta_data=False), "show": lambda self: print(self),
 }.items():
-    setattr(IRModule, _name, _value)
+    setattr(_Graph, _name, _value)
+
+class _Kind(type):
+    """What `IRModule` is: graph modules, and modules of loops where the functions are."""
+
+    def __call__(cls, functions: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(functions, Mapping) and any(isinstance(f, PrimFunc) for f in functions.values()):
+            return LoopModule({getattr(name, "name_hint", name): f for name, f in functions.items()})
+        return _Graph(*([] if functions is None else [functions]), *args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, (_Graph, LoopModule))
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(_Graph, name)
+
+
+class IRModule(metaclass=_Kind):
+    """Functions by name: of a graph, or, where they are tir.PrimFunc, of loops."""
+
 
 __all__ = ["IRModule"]

@@ -8,7 +8,6 @@ from ... import _core
 from ..tir.buffer import Buffer
 from ..tir.expr import Var
 from ..tir.function import PrimFunc
-from .schedule import create_schedule
 from .tensor import PlaceholderOp, Tensor
 
 
@@ -34,7 +33,7 @@ def create_prim_func(ops: list[Any]) -> PrimFunc:
     outputs = [t.op for t in ops if isinstance(t, Tensor) and not isinstance(t.op, PlaceholderOp)]
     if not outputs:
         raise ValueError("none of the tensors is computed")
-    return PrimFunc._of(_core.te_lower(create_schedule(outputs), arguments_of(ops, None), "main"))
+    return PrimFunc._of(function=_core.block_function(arguments_of(ops, None), "main"))
 
 
 __all__ = ["arguments_of", "create_prim_func"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import typing
 
-from . import buffer, expr, ir_builder, op, stmt, stmt_functor, transform
+from . import buffer, expr, ir_builder, op, schedule, stmt, stmt_functor, transform
 from .buffer import Buffer, decl_buffer
 from .expr import *  # noqa: F401,F403
 from .function import PrimFunc
 from .layout import BijectiveLayout, Layout, bijective_layout, layout
 from .op import *  # noqa: F401,F403
 from .stmt import *  # noqa: F401,F403
+from .schedule import BlockRV, ExprRV, Instruction, InstructionKind, LoopRV, Schedule, ScheduleError, Trace
 from .reduction import CommReducer, IterVar, Reduce, comm_reducer, max, min, prod, sum  # noqa: A004
 
 
@@ -18,5 +19,5 @@ def __getattr__(name: str) -> typing.Any:
     raise AttributeError(f"tilewright.tir has no '{name}': computations are written with te, loops with tir.ir_builder; 'tilewright compile --dump-ir' shows the loops of a model")
 
 
-__all__ = ["BijectiveLayout", "Buffer", "CommReducer", "IterVar", "Layout", "PrimFunc", "Reduce", "bijective_layout", "comm_reducer", "decl_buffer", "ir_builder", "layout", "max", "min", "prod", "stmt_functor", "sum", "transform",
+__all__ = ["BijectiveLayout", "BlockRV", "Buffer", "CommReducer", "ExprRV", "Instruction", "InstructionKind", "IterVar", "Layout", "LoopRV", "PrimFunc", "Reduce", "Schedule", "ScheduleError", "Trace", "bijective_layout", "comm_reducer", "decl_buffer", "ir_builder", "layout", "max", "min", "prod", "schedule", "stmt_functor", "sum", "transform",
            *expr.__all__, *op.__all__, *stmt.__all__]

@@ -2,6 +2,7 @@
 """Functions of the loop IR, and modules of them: what `tvm.lower` gives and `tvm.build` takes."""
 from __future__ import annotations
 
+import textwrap
 import typing
 from collections.abc import Iterator, Mapping
 
@@ -81,8 +82,10 @@ class PrimFunc:
         return PrimFunc._of(self._kernels.renamed(name), attrs={**self.attrs, **new})
 
     def script(self, *_: typing.Any, **__: typing.Any) -> str:
-        """The kernels' loops as text."""
-        return self._lowered.text(False)
+        """A script that `tvm.script.from_source` reads again; of a function that is lowered already, its kernels' loops as text."""
+        if self._function is None:
+            return self._lowered.text(False)
+        return "# from tvm.script import tir as T\n" + _core.block_script(self._function, "", False)
 
     def astext(self, show_meta_data: bool = True) -> str:
         return self.script()
@@ -92,6 +95,10 @@ class PrimFunc:
 
     def __repr__(self) -> str:
         return self.script()
+
+    def _canonical(self) -> str:
+        """Equal for functions that differ in names only."""
+        return self._lowered.text(False) if self._function is None else _core.block_script(self._function, "", True)
 
 
 class LoopModule:
@@ -127,7 +134,11 @@ class LoopModule:
         return list(self.functions)
 
     def script(self, *_: typing.Any, **__: typing.Any) -> str:
-        return "\n".join(f.script() for f in self.functions.values())
+        """A class of the functions that `tvm.script.from_source` reads again; of functions that are lowered already, their kernels' loops as text."""
+        if any(f._function is None for f in self.functions.values()):
+            return "\n".join(f.script() for f in self.functions.values())
+        parts = [_core.block_script(f._function, name, False) for name, f in self.functions.items()]
+        return "# from tvm.script import tir as T\n@tvm.script.ir_module\nclass Module:\n" + textwrap.indent("\n".join(parts), "    ")
 
     def show(self, *_: typing.Any, **__: typing.Any) -> None:
         print(self.script())

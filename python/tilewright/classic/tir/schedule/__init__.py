@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps on the blocks and loops of a function over buffers, and the trace of them."""
+from __future__ import annotations
+
+from .schedule import Schedule
+from .trace import BlockRV, ExprRV, Instruction, InstructionKind, LoopRV, ScheduleError, Trace
+
+__all__ = ["BlockRV", "ExprRV", "Instruction", "InstructionKind", "LoopRV", "Schedule", "ScheduleError", "Trace"]
