@@ -36,8 +36,10 @@ int PanelWidths::vectors(const Tensor& weight) const {
   double least = std::numeric_limits<double>::infinity();
   for (int width : widths) {
     double sum = 0;
-    for (const auto& [problem, target] : found->second) {
-      const double taken = topi::estimate(problem, topi::default_config(problem, target, width), target).microseconds;
+    for (const auto& [product, target] : found->second) {
+      topi::GemmProblem problem = product;
+      problem.panel = width;
+      const double taken = topi::estimate(problem, topi::default_config(problem, target), target).microseconds;
       // A processor's time beside what it could do: a slow one counts no more than a fast one.
       sum += taken * target.machine.gflops;
     }

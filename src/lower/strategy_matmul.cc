@@ -60,19 +60,18 @@ struct PackedConfig {
 struct PackedProduct {
   using Config = PackedConfig;
   struct Site {
-    topi::GemmProblem problem;
+    topi::GemmProblem problem;  // its panels are those that all that read these weights agree on
     bool b_is_nk = false;
     DataType kept;
     bool dots = false;  // worth it, and all that read these weights agree
-    int panel = 0;      // vectors that all that read these weights agree on; 0: any
   };
   static std::optional<Site> site(const Problem& p) {
-    const auto problem = packed_product(p);
+    auto problem = packed_product(p);
     if (!problem) return std::nullopt;
     const PanelWidths* panels = p.graph.panels;
     const bool dots = topi::packed_as_dots(*problem, p.target) && (!panels || panels->as_dots(p.input(1).data));
-    return Site{*problem, *is_nk(p), weights_kept_in(p, *problem), dots,
-                panels && !dots ? panels->vectors(p.input(1).data) : 0};
+    if (panels && !dots) problem->panel = panels->vectors(p.input(1).data);
+    return Site{*problem, *is_nk(p), weights_kept_in(p, *problem), dots};
   }
   // The product as a kernel of this configuration sees it.
   static topi::GemmProblem problem_of(const Site& s, const Config& c) {
@@ -84,12 +83,12 @@ struct PackedProduct {
     std::vector<Config> out;
     if (s.dots) out.push_back({1, 1, 1, true, s.kept});
     if (!s.dots || !p.graph.panels)
-      for (const topi::GemmConfig& c : topi::configs(s.problem, p.target, most, s.panel))
+      for (const topi::GemmConfig& c : topi::configs(s.problem, p.target, most))
         if (out.size() < most) out.push_back({c.mr, c.nr, c.k_unroll, false, s.kept});
     return out;
   }
   static bool fits(const Problem& p, const Site& s, const Config& c) {
-    const bool agreed = !p.graph.panels || (c.dots == s.dots && (s.panel == 0 || c.nr == s.panel));
+    const bool agreed = !p.graph.panels || c.dots == s.dots;
     return agreed && (c.weights == s.kept || c.weights == s.problem.dtype) &&
            topi::fits(problem_of(s, c), c.tile(), p.target);
   }
@@ -102,7 +101,7 @@ struct PackedProduct {
     auto choice = std::make_shared<Choice>();
     // Rows for dot products are one panel of B's transpose, as wide as they are long.
     const int64_t lanes = topi::lanes_of(problem, p.target), row = topi::round_up(problem.k, lanes);
-    const int64_t width = tile.dots ? row : tile.nr * lanes;
+    const int64_t width = tile.dots ? row : topi::panel_vectors(problem, tile) * lanes;
     if (problem.words())
       choice->repacks.emplace_back(p.input_index(1), [width, turned = s.b_is_nk](const Tensor& t) {
         return topi::pack_dense_words(t, turned, width);

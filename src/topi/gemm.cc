@@ -26,7 +26,7 @@ class GemmKernel {
     const Target& target = *context.target;
     v_ = lanes_of(p_, target);
     dots_ = columns_of_dots(p_, c_, target), columns_ = p_.n - dots_;
-    width_ = int64_t{v_} * c_.nr, panels_ = ceil_div(columns_, width_);
+    width_ = int64_t{v_} * panel_vectors(p_, c_), panels_ = ceil_div(columns_, width_);
     last_ = columns_ - (panels_ - 1) * width_;
     vector_ = accumulator_dtype(a.dtype()).with_lanes(v_);
     packed_ = p_.b == MatrixB::kPacked, transposed_ = p_.b == MatrixB::kTransposed;
@@ -113,7 +113,8 @@ class GemmKernel {
   void ask_for_panel(std::vector<Stmt>* steps, const PrimExpr& k, int u, const PrimExpr& b_at, const PrimExpr& m0,
                      int64_t valid) const {
     const int64_t ahead = p_.m <= 2 ? kPrefetchBytesFewRows : kPrefetchBytes;
-    if (panel_ahead_) prefetch_ahead(steps, panel_, b_at + k * (unroll_ * b_k_), u * width_, width_, ahead);
+    const int64_t wanted = std::min(width_, int64_t{v_} * c_.nr);
+    if (panel_ahead_) prefetch_ahead(steps, panel_, b_at + k * (unroll_ * b_k_), u * width_, wanted, ahead);
     if (rows_ahead_) prefetch_ahead(steps, panel_, b_at + (k * unroll_ + u) * b_k_, 0, valid, 16 * b_k_ * element_);
     if (!batch_ahead_) return;
     // The tiles under a panel share its lines.
@@ -256,6 +257,24 @@ class GemmKernel {
     if (valid % v_) body->push_back(turn(make_int(valid / v_ * v_), valid % v_));
   }
 
+  // The row tiles of one unit under the columns of a tile.
+  Stmt row_tiles(const PrimExpr& batch, const PrimExpr& part, const PrimExpr& n0, const PrimExpr& b_at,
+                 int64_t valid) const {
+    std::vector<Stmt> body;
+    if (row_tiles_ > 0) {
+      PrimExpr first = part * chunk_;
+      PrimExpr end = row_tiles_ % chunk_ == 0 ? first + chunk_ : min(first + chunk_, make_int(row_tiles_));
+      body.push_back(loop("mt", first, end, [&](PrimExpr mt) {
+        return bind("m0", mt * c_.mr + turning_, [&](PrimExpr m0) { return tile(batch, m0, n0, b_at, c_.mr, valid); });
+      }));
+    }
+    if (row_tail_) {
+      Stmt tail = tile(batch, make_int(turning_ + row_tiles_ * c_.mr), n0, b_at, static_cast<int>(row_tail_), valid);
+      body.push_back(chunks_ == 1 ? tail : make_if(eq(part, make_int(chunks_ - 1)), tail));
+    }
+    return seq(std::move(body));
+  }
+
   // The row tiles of one unit under one panel.
   Stmt column(const PrimExpr& batch, const PrimExpr& panel, const PrimExpr& part, int64_t valid) const {
     PrimExpr n0 = panel * width_;
@@ -265,17 +284,15 @@ class GemmKernel {
     return bind("b_at", b_origin, [&](PrimExpr b_at) {
       std::vector<Stmt> body;
       if (transposed_) turn_panel(&body, batch, n0, valid);
-      if (row_tiles_ > 0) {
-        PrimExpr first = part * chunk_;
-        PrimExpr end = row_tiles_ % chunk_ == 0 ? first + chunk_ : min(first + chunk_, make_int(row_tiles_));
-        body.push_back(loop("mt", first, end, [&](PrimExpr mt) {
-          return bind("m0", mt * c_.mr + turning_,
-                      [&](PrimExpr m0) { return tile(batch, m0, n0, b_at, c_.mr, valid); });
+      const int64_t wide = int64_t{v_} * c_.nr, whole = valid / wide;
+      if (valid <= wide) {
+        body.push_back(row_tiles(batch, part, n0, b_at, valid));
+      } else {
+        body.push_back(loop("tiles", whole, [&](PrimExpr i) {
+          return bind_all({n0 + i * wide, b_at + i * wide},
+                          [&](Index at) { return row_tiles(batch, part, at[0], at[1], wide); });
         }));
-      }
-      if (row_tail_) {
-        Stmt tail = tile(batch, make_int(turning_ + row_tiles_ * c_.mr), n0, b_at, static_cast<int>(row_tail_), valid);
-        body.push_back(chunks_ == 1 ? tail : make_if(eq(part, make_int(chunks_ - 1)), tail));
+        if (valid % wide) body.push_back(row_tiles(batch, part, n0 + whole * wide, b_at + whole * wide, valid % wide));
       }
       Stmt all = seq(std::move(body));
       return transposed_ && p_.m > turning_ ? allocate(scratch_, all) : all;

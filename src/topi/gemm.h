@@ -19,11 +19,13 @@ struct GemmProblem {
   MatrixB b = MatrixB::kPacked;
   DataType dtype = kFloat32;
   int64_t bytes = 0;  // > 0: rows of A are so many unsigned bytes, k counts words of four, B is packed words (words.h)
+  int panel = 0;      // kPacked: vectors of a panel of B, which others read, too; 0: those of the tile
   bool words() const { return bytes > 0; }
 };
 
 struct GemmConfig {
-  int mr = 8, nr = 2;  // rows and column vectors of a register tile; nr is also the panel width of packed B
+  int mr = 8,
+      nr = 2;  // rows and column vectors of a register tile; packed B has panels as wide as it, or several tiles
   int k_unroll = 4;
   bool dots = false;  // kTransposed: B's rows are taken as they lie, by gemm_dot; the tile counts for nothing then
   bool operator==(const GemmConfig&) const = default;
@@ -35,13 +37,15 @@ struct GemmConfig {
 
 // Sums in a vector of the accumulator's dtype.
 int lanes_of(const GemmProblem& problem, const Target& target);
-// The fastest by the cost model, then the others; with nr > 0 those whose panels have so many vectors. At most `most`.
-std::vector<GemmConfig> configs(const GemmProblem& problem, const Target& target, size_t most, int nr = 0);
-GemmConfig default_config(const GemmProblem& problem, const Target& target, int nr = 0);
+// The fastest by the cost model, then the others. At most `most`.
+std::vector<GemmConfig> configs(const GemmProblem& problem, const Target& target, size_t most);
+GemmConfig default_config(const GemmProblem& problem, const Target& target);
 // Whether a kernel of this configuration can be made for the problem.
 bool fits(const GemmProblem& problem, const GemmConfig& config, const Target& target);
 Cost estimate(const GemmProblem& problem, const GemmConfig& config, const Target& target);
-// Shape of packed B: {panels, K, nr * lanes}.
+// Vectors of a panel of packed B.
+int panel_vectors(const GemmProblem& problem, const GemmConfig& config);
+// Shape of packed B: {panels, K, columns of a panel}.
 std::vector<int64_t> packed_b_shape(const GemmProblem& problem, const GemmConfig& config, const Target& target);
 
 // a: (batch, M, K) or (M, K), K contiguous. b: see MatrixB, (batch, K, N), (batch, N, K) or without batch; its last

@@ -38,7 +38,7 @@ struct Rows {
 };
 // What the rows under a panel of so many column vectors take.
 Rows column_of_rows(const GemmProblem& p, const GemmConfig& c, double cols, const Target& target) {
-  const double k = static_cast<double>(p.k), panel = k * lanes_of(p, target) * c.nr * 4;
+  const double k = static_cast<double>(p.k), panel = k * lanes_of(p, target) * panel_vectors(p, c) * 4;
   auto tiles = [&](int64_t m) {
     double cycles = static_cast<double>(m / c.mr) * tile_cycles(c.mr, cols, k, panel, target, p.words());
     if (m % c.mr) cycles += tile_cycles(static_cast<int>(m % c.mr), cols, k, panel, target);
@@ -56,11 +56,15 @@ Rows column_of_rows(const GemmProblem& p, const GemmConfig& c, double cols, cons
 }
 
 double panels_cycles(const GemmProblem& p, const GemmConfig& c, const Target& target) {
-  int64_t v = lanes_of(p, target), width = v * c.nr;
+  const int64_t v = lanes_of(p, target), width = v * panel_vectors(p, c), tile = v * c.nr;
   auto column = [&](double cols) { return column_of_rows(p, c, cols, target).cycles; };
-  double cycles = (p.n / width) * column(c.nr);
-  if (int64_t rest = p.n % width)
-    cycles += column(static_cast<double>(ceil_div(rest, v)) - (ends_in_half(rest, v, target) ? 0.5 : 0));
+  auto panel = [&](int64_t columns) {
+    double cycles = static_cast<double>(columns / tile) * column(c.nr);
+    if (const int64_t rest = columns % tile)
+      cycles += column(static_cast<double>(ceil_div(rest, v)) - (ends_in_half(rest, v, target) ? 0.5 : 0));
+    return cycles;
+  };
+  const double cycles = static_cast<double>(p.n / width) * panel(width) + panel(p.n % width);
   return cycles * static_cast<double>(p.batch);
 }
 
@@ -114,6 +118,10 @@ int turning_rows(const GemmProblem& p, const GemmConfig& c, const Target& target
   return p.b == MatrixB::kTransposed ? column_of_rows(p, c, c.nr, target).turning : 0;
 }
 
+int panel_vectors(const GemmProblem& p, const GemmConfig& c) {
+  return p.b == MatrixB::kPacked && p.panel > 0 ? p.panel : c.nr;
+}
+
 int lanes_of(const GemmProblem& p, const Target& target) {
   return target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits));
 }
@@ -125,7 +133,7 @@ void for_each_config(const GemmProblem& p, const Target& of, F visit) {
   const Target target = p.words() ? for_words(of) : of;
   int64_t v = lanes_of(p, target);
   int max_rows = static_cast<int>(std::min<int64_t>(p.m, rows_alias(p) ? 8 : 16));
-  int max_cols = static_cast<int>(std::min<int64_t>(ceil_div(p.n, v), 8));
+  int max_cols = static_cast<int>(std::min<int64_t>(ceil_div(p.n, v), p.panel > 0 ? p.panel : 8));
   for (int nr = 1; nr <= max_cols; ++nr)
     for (int mr = 1; mr <= max_rows && tile_fits(mr, nr, target); ++mr) {
       if (p.b == MatrixB::kTransposed && nr > 1 && !panel_fits(p, {mr, nr, 4}, target)) continue;
@@ -140,16 +148,16 @@ int unroll_of(const GemmProblem& p, const GemmConfig& c) {
 
 bool fits(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   if (c.mr < 1 || c.nr < 1 || c.k_unroll < 1) return false;
-  if (p.b != MatrixB::kTransposed) return !c.dots;
+  if (p.b != MatrixB::kTransposed) return !c.dots && (p.panel == 0 || c.nr <= p.panel);
   return c.dots || panel_fits(p, c, target);
 }
 
-std::vector<GemmConfig> configs(const GemmProblem& p, const Target& target, size_t most, int only) {
-  const GemmConfig guess = default_config(p, target, only);
+std::vector<GemmConfig> configs(const GemmProblem& p, const Target& target, size_t most) {
+  const GemmConfig guess = default_config(p, target);
   std::vector<Weighed<GemmConfig>> all;
   if (most > 1)
     for_each_config(p, target, [&](GemmConfig c, double cycles) {
-      if ((only != 0 && c.nr != only) || (p.b == MatrixB::kTransposed && !panel_fits(p, c, target))) return;
+      if (p.b == MatrixB::kTransposed && !panel_fits(p, c, target)) return;
       c.k_unroll = unroll_of(p, c);
       all.emplace_back(cycles, c);
     });
@@ -157,20 +165,22 @@ std::vector<GemmConfig> configs(const GemmProblem& p, const Target& target, size
   return best_of(guess, std::move(all), most);
 }
 
-GemmConfig default_config(const GemmProblem& p, const Target& target, int only) {
-  GemmConfig best;
-  if (only > 0) best = {1, only};
+GemmConfig default_config(const GemmProblem& p, const Target& target) {
+  GemmConfig best{1, 1};
   double best_cycles = std::numeric_limits<double>::infinity();
   for_each_config(p, target, [&](const GemmConfig& c, double cycles) {
-    if ((only == 0 || c.nr == only) && cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
+    if (cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
   });
   if (takes_dots(p, best, target)) return {1, 1, 1, true};
   int64_t v = lanes_of(p, target);
   int max_cols = static_cast<int>(std::min<int64_t>(ceil_div(p.n, v), 8));
-  if (p.m <= 2 && only == 0 && p.b != MatrixB::kTransposed) {
+  const int64_t rows = std::max<int64_t>(1, p.m);
+  if (rows <= 2 && p.panel > 0) {
+    if (tile_fits(static_cast<int>(rows), p.panel, target)) best.mr = static_cast<int>(rows), best.nr = p.panel;
+  } else if (rows <= 2 && p.b != MatrixB::kTransposed) {
     // Few rows: the panels stream past once, and wide ones are one long stream
     // with enough sums in flight.
-    best.mr = static_cast<int>(std::max<int64_t>(1, p.m));
+    best.mr = static_cast<int>(rows);
     int64_t least = std::numeric_limits<int64_t>::max();
     for (int nr = max_cols; nr >= std::min(max_cols, 4); --nr) {
       if (!tile_fits(best.mr, nr, target)) continue;
@@ -202,7 +212,7 @@ bool packed_as_dots(const GemmProblem& p, const Target& target) {
 }
 
 std::vector<int64_t> packed_b_shape(const GemmProblem& p, const GemmConfig& c, const Target& target) {
-  int64_t width = int64_t{lanes_of(p, target)} * c.nr;
+  int64_t width = int64_t{lanes_of(p, target)} * panel_vectors(p, c);
   return {ceil_div(p.n, width), p.k, width};
 }
 

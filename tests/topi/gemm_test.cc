@@ -32,6 +32,7 @@ struct Shape {
   MatrixB b = MatrixB::kPacked;
   int64_t a_pad = 0, out_pad = 0;
   GemmConfig config = {0, 0, 0};
+  int panel = 0;
 };
 
 void check(const std::vector<Shape>& shapes) {
@@ -40,6 +41,7 @@ void check(const std::vector<Shape>& shapes) {
   for (const Shape& s : shapes) {
     Run r;
     r.p.batch = s.batch, r.p.m = s.m, r.p.n = s.n, r.p.k = s.k, r.p.b = s.b, r.p.row_stride = s.k + s.a_pad;
+    r.p.panel = s.panel;
     r.a_pad = s.a_pad, r.out_pad = s.out_pad;
     r.config = s.config.mr ? s.config : default_config(r.p, set.target());
     r.a = matrix("a", s.batch, s.m, s.k, s.a_pad, true);
@@ -234,6 +236,19 @@ TEST(Gemm, EveryTileGivesTheSame) {
   for (GemmConfig c : {GemmConfig{1, 1, 1}, {2, 3, 2}, {14, 2, 4}, {7, 3, 3}, {28, 1, 4}, {4, 6, 8}})
     if (c.mr * c.nr + c.nr + 1 <= host_target().vector_registers)
       shapes.push_back({1, 30, 70, 13, MatrixB::kPacked, 0, 0, c});
+  check(shapes);
+}
+
+// Panels that are wider than the tile, as another processor or another shape wanted them.
+TEST(Gemm, NarrowTilesUnderWidePanels) {
+  std::vector<Shape> shapes;
+  for (int panel : {2, 3, 4})
+    for (GemmConfig c : {GemmConfig{1, 1, 1}, {2, 3, 2}, {6, 1, 4}, {5, 2, 3}})
+      if (c.nr <= panel) {
+        shapes.push_back({1, 30, 70, 13, MatrixB::kPacked, 0, 0, c, panel});
+        shapes.push_back({2, 9, 161, 40, MatrixB::kPacked, 0, 0, c, panel});
+      }
+  for (int64_t m : {1, 2, 3, 40}) shapes.push_back({1, m, 200, 31, MatrixB::kPacked, 0, 0, {0, 0, 0}, 3});
   check(shapes);
 }
 
