@@ -9,6 +9,7 @@
 #include "topi/conv_direct.h"
 #include "topi/narrow_groups.h"
 #include "topi/pack.h"
+#include "topi/paired_groups.h"
 #include "topi/words.h"
 
 namespace tilewright::lower {
@@ -95,6 +96,35 @@ struct NarrowGroups {
     choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
       auto input = [&](size_t i) -> const topi::View& { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
       return topi::narrow_groups_conv2d_nchwc(c, config, input(0), input(1), scope.output(), scope.epilogue(anchor),
+                                              context);
+    };
+    return choice;
+  }
+};
+
+// Two groups side by side in whole blocks of channels.
+struct PairedGroups {
+  using Config = topi::PairedGroupsConfig;
+  static std::optional<topi::Conv2dProblem> site(const Problem& p) {
+    if (!p.anchor.direct() || !has_tiles(p) || holds_narrow_groups(p) || !p.constant(1)) return std::nullopt;
+    const topi::Conv2dProblem c = conv2d_problem(p);
+    if (!topi::has_paired_groups(c)) return std::nullopt;
+    return c;
+  }
+  static std::vector<Config> configs(const Problem& p, const topi::Conv2dProblem& c, size_t most) {
+    return topi::paired_groups_configs(c, p.target, most);
+  }
+  static bool fits(const Problem&, const topi::Conv2dProblem& c, const Config& config) { return topi::fits(c, config); }
+  static topi::Cost cost(const Problem& p, const topi::Conv2dProblem& c, const Config& config) {
+    return topi::estimate(c, config, p.target);
+  }
+  static std::shared_ptr<Choice> make(const Problem& p, const topi::Conv2dProblem& c, const Config& config) {
+    auto choice = std::make_shared<Choice>();
+    choice->halos = halo_of_data(p, spatial_halo(5, topi::halo_need(c)));
+    choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) { return topi::pack_paired_weights(t, c); });
+    choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+      auto input = [&](size_t i) -> const topi::View& { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
+      return topi::paired_groups_conv2d_nchwc(c, config, input(0), input(1), scope.output(), scope.epilogue(anchor),
                                               context);
     };
     return choice;
@@ -216,6 +246,7 @@ constexpr bool kByPlace = true;
 constexpr Implementation kConvImplementations[] = {
     tuned<DirectBlocks<false>>("nn.contrib_conv2d_NCHWc", "conv2d_nchwc.direct", 10, kByPlace),
     tuned<NarrowGroups>("nn.contrib_conv2d_NCHWc", "conv2d_nchwc.narrow_groups", 10),
+    tuned<PairedGroups>("nn.contrib_conv2d_NCHWc", "conv2d_nchwc.paired_groups", 10),
     tuned<Depthwise<false>>("nn.contrib_depthwise_conv2d_NCHWc", "depthwise_conv2d_nchwc.direct", 10),
     tuned<PlainConv<Conv1DAttrs>>("nn.conv1d", "conv1d.direct", 5),
     tuned<PlainConv<Conv2DAttrs>>("nn.conv2d", "conv2d.direct", 5),
