@@ -149,13 +149,51 @@ class Steps(unittest.TestCase):
         with self.assertRaisesRegex(tir.ScheduleError, "no trace of steps"):
             tir.Trace.apply_json_to_schedule([[["Nothing", {}, []]], []], schedule())
 
+    def test_threads_do_not_meet(self):
+        """What two iterations of a parallel loop compute, each for itself, is a sum that one of them would start again."""
+        n, m = 64, 3000
+        a = te.placeholder((n + 1, m), name="A")
+        k = te.reduce_axis((0, m), "k")
+        s = te.compute((n + 1,), lambda i: te.sum(a[i, k], axis=k), name="S")
+        c = te.compute((n,), lambda i: s[i] + s[i + 1], name="C")
+        sch = tir.Schedule(te.create_prim_func([a, c]))
+        (i,) = sch.get_loops(sch.get_block("C"))
+        sch.compute_at(sch.get_block("S"), i)
+        sch.parallel(i)
+        data = np.random.randint(-5, 5, (n + 1, m)).astype("float32")
+        want, out, given = data.sum(1)[:-1] + data.sum(1)[1:], tvm.nd.empty((n,)), tvm.nd.array(data)
+        built = tvm.build(sch.mod, target="llvm")
+        for _ in range(50):
+            built(given, out)
+            np.testing.assert_array_equal(out.numpy(), want)
+
+    def test_free_sizes(self):
+        @T.prim_func
+        def transposed(a: T.handle, b: T.handle, n: T.int32, m: T.int32) -> None:
+            A = T.match_buffer(a, (n, m))
+            B = T.match_buffer(b, (m, n))
+            for i, j in T.grid(m, n):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vj, vi]
+        sch = tir.Schedule(transposed)
+        i, j = sch.get_loops(sch.get_block("B"))
+        io, ii = sch.split(i, factors=[None, 4])
+        sch.reorder(io, j, ii)
+        sch.parallel(sch.fuse(io, j))
+        data, out = np.random.rand(9, 7).astype("float32"), tvm.nd.empty((7, 9))
+        again = read_again(sch.mod)
+        tvm.ir.assert_structural_equal(again, sch.mod)
+        tvm.build(again, target="llvm")(tvm.nd.array(data), out, 9, 7)
+        np.testing.assert_array_equal(out.numpy(), data.T)
+
     def test_refusals(self):
         sch = tir.Schedule(relu_of_product)
         c, d = sch.get_block("C"), sch.get_block("D")
         i, j, k = sch.get_loops(c)
         before = sch.mod.script()
         for step, reason in ((lambda: sch.get_block("E"), "no block 'E'"), (lambda: sch.parallel(k), "runs over its reduction"), (lambda: sch.vectorize(k), "runs over its reduction"),
-                             (lambda: sch.split(i, [2, 3]), "6 iterations of 60"), (lambda: sch.split(i, [None, None]), "one factor"), (lambda: sch.split(i, [0, 60]), "1 or more"),
+                             (lambda: sch.split(i, [2, 3]), "6 iterations of 60"), (lambda: sch.split(i, [None, None]), "one factor"), (lambda: sch.split(i, [0, 60]), "1 or more"), (lambda: sch.split(i, [65536, 65537]), "65537 is no factor"),
                              (lambda: sch.fuse(i, k), "not directly in"), (lambda: sch.reorder(i, i), "twice"), (lambda: sch.reorder(i, sch.get_loops(d)[0]), "different nests"),
                              (lambda: sch.compute_inline(c), "reduction"), (lambda: sch.compute_inline(d), "argument"), (lambda: sch.compute_at(d, i), "argument"),
                              (lambda: sch.reverse_compute_at(d, k), "not finished"), (lambda: sch.decompose_reduction(d, sch.get_loops(d)[0]), "no reduction"),

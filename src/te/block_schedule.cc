@@ -19,7 +19,8 @@ using tir::Stmt;
 
 namespace {
 
-constexpr int64_t kMaxLanes = 1024;  // of a loop as one vector
+constexpr int64_t kMaxLanes = 1024;              // of a loop as one vector
+constexpr int64_t kMaxIterations = 0x7fff'ffff;  // indices are of 32 bits
 
 bool find_path(const Stmt& s, const std::function<bool(const Stmt&)>& wanted, std::vector<Stmt>* path) {
   path->push_back(s);
@@ -325,29 +326,31 @@ Result<std::vector<PrimExpr>> BlockSchedule::split(const PrimExpr& loop, const s
   const DataType t = loop->dtype;
   int64_t known = 1, open = 0;
   for (int64_t f : factors) {
-    if (f < 0 || (f > 0 && __builtin_mul_overflow(known, f, &known)))
+    if (f < 0 || (f > 0 && (__builtin_mul_overflow(known, f, &known) || known > kMaxIterations)))
       return refused(where, format("{} is no factor", f), "give positive numbers, and None for one of them");
     open += f == 0;
   }
   if (factors.empty() || open > 1)
     return refused(where, "more than one factor is left open", "give numbers, and None for one of them at most");
+  const auto whole = tir::as_const_int(n.extent);
+  const int64_t left = whole ? (*whole + known - 1) / known : 0;
+  const int64_t made = whole ? known * (open ? left : 1) : 0;
+  if (made > kMaxIterations) return refused(where, format("the factors make {} iterations", made), "give smaller ones");
+  if (whole && made < *whole)
+    return refused(where, format("the factors make {} iterations of {}", made, *whole), "make the product as large");
+  const PrimExpr rest = whole ? tir::make_int(left, t) : tir::floordiv(n.extent + (known - 1), tir::make_int(known, t));
   std::vector<PrimExpr> vars, extents;
   PrimExpr index = tir::make_int(0, t), product = tir::make_int(1, t);
   for (size_t i = 0; i < factors.size(); ++i) {
-    const PrimExpr rest = tir::floordiv(n.extent + (known - 1), tir::make_int(known, t));
     extents.push_back(factors[i] ? tir::make_int(factors[i], t) : rest);
     vars.push_back(tir::make_var(format("{}_{}", variable_name(loop), i), t));
-    index = index * extents.back() + vars.back();
-    product = product * extents.back();
   }
-  const auto whole = tir::as_const_int(n.extent), made = tir::as_const_int(product);
-  if (whole && made && *made < *whole)
-    return refused(where, format("the factors make {} iterations of {}", *made, *whole), "make the product as large");
+  for (size_t i = factors.size(); i-- > 0;) {
+    index = i + 1 == factors.size() ? vars[i] : vars[i] * product + index;
+    product = extents[i] * product;
+  }
   Stmt body = tir::substitute(n.body, {{loop.get(), n.min + index}});
-  if (!whole || !made || *whole != *made) {
-    const PrimExpr inside = tir::lt(index, n.extent);
-    body = guarded(body, inside);
-  }
+  if (!whole || *whole != made) body = guarded(body, tir::lt(index, n.extent));
   for (size_t i = vars.size(); i-- > 0;) body = tir::make_for(vars[i], tir::make_int(0, t), extents[i], body);
   replace(site.stmt(), body);
   return vars;

@@ -40,7 +40,10 @@ class ScriptPrinter {
         for (const PrimExpr& d : p.array->shape) tir::for_each_expr(d, visit);
     tir::for_each_expr(f.body, visit);
     std::string head;
-    bool symbolic = !free.empty();
+    bool symbolic = !free.empty();  // a size may be declared behind the buffers that have it
+    for (const auto& p : f.params)
+      if (p.array)
+        for (const PrimExpr& d : p.array->shape) symbolic = symbolic || !tir::as_const_int(d);
     for (const auto& p : f.params) {
       if (!head.empty()) head += ", ";
       if (p.var)
