@@ -499,3 +499,25 @@ def arguments_given_twice():
     f = relay.create_executor("debug").evaluate(relay.Function([X], X))
     error = raises(ValueError, lambda: f(numbers(2, 3), x=numbers(2, 3)))
     assert "x" in str(error)
+
+
+@program("main|hello.*", "hello", "nothing")
+def passes_of_some_functions(names):
+    mod = tvm.IRModule()
+    x = relay.var("x", shape=(2, 3))
+    body = relay.add(x, relay.multiply(relay.const(2.0), relay.const(3.0)))
+    for name in ("main", "hello_there", "other"):
+        y = relay.var("y", shape=(2, 3))
+        mod[name] = relay.Function([y], relay.bind(body, {x: y}))
+    step = tvm.transform.ApplyPassToFunction(transform.FoldConstant(), names)
+    out = step(transform.InferType()(mod))
+    changed = sorted(g.name_hint for g in out.get_global_vars() if "multiply" not in str(out[g.name_hint]))
+    assert changed == (["hello_there", "main"] if names == "main|hello.*" else [])
+    if not changed:
+        raises(ValueError, tvm.transform.ApplyPassToFunction(transform.FoldConstant(), names, True), mod)
+
+
+@program
+def shape_variables():
+    s = relay.ShapeVar("s")
+    assert s.kind == relay.TypeKind.ShapeVar and relay.ty.ShapeVar("t").name_hint == "t"

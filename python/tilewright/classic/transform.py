@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -345,9 +346,27 @@ def PrintIR(header: str = "", show_meta_data: bool = False) -> Pass:
     return ModulePass(PassInfo(0, "PrintIR"), run)
 
 
+def ApplyPassToFunction(transform: Pass, func_name_regex: str, error_if_no_function_matches_regex: bool = False) -> Pass:
+    """The pass for the functions whose whole name the expression matches; the others stay as they are. ValueError: it matches none, if that
+    is asked for."""
+    def run(mod: Any, _: PassContext) -> Any:
+        names = [g.name_hint for g in mod.get_global_vars()]
+        chosen = [n for n in names if re.fullmatch(func_name_regex, n)]
+        if not chosen:
+            if error_if_no_function_matches_regex:
+                raise ValueError(f"no function of the module matches '{func_name_regex}'; there are {', '.join(names)}")
+            return mod
+        done, out = transform(mod), mod.copy()
+        for g in done.get_global_vars():
+            if g.name_hint in chosen or g.name_hint not in names:
+                out[g.name_hint] = done[g.name_hint]
+        return out
+    return ModulePass(PassInfo(0, "ApplyPassToFunction"), run)
+
+
 def pass_names() -> list[str]:
     return [name for name, _, _ in _core.pass_infos()]
 
 
-__all__ = ["FunctionPass", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "function_pass", "module_pass",
+__all__ = ["ApplyPassToFunction", "FunctionPass", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "function_pass", "module_pass",
            "named_pass", "pass_names"]

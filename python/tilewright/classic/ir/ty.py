@@ -138,6 +138,11 @@ def scalar_type(dtype: str) -> TensorType:
     return TensorType((), dtype)
 
 
+def ShapeVar(name: str) -> TypeVar:
+    """A type variable that stands for a shape."""
+    return TypeVar(name, TypeKind.ShapeVar)
+
+
 def type_has_any(tensor_type: TensorType) -> bool:
     return any(isinstance(d, tir.Any) for d in tensor_type.shape)
 
@@ -190,5 +195,5 @@ class TypeRelation(TypeConstraint):
         self.func, self.args, self.num_inputs, self.attrs = func, list(args), int(num_inputs), attrs
 
 
-__all__ = ["FuncType", "GlobalTypeVar", "IncompleteType", "PointerType", "PrimType", "RelayRefType", "TensorType", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation", "TypeVar",
+__all__ = ["FuncType", "GlobalTypeVar", "IncompleteType", "PointerType", "PrimType", "RelayRefType", "ShapeVar", "TensorType", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation", "TypeVar",
            "is_dynamic", "scalar_type", "type_has_any"]

@@ -8,7 +8,7 @@ from .. import runtime, tir
 from ..ir import IRModule
 from ..ir import ty
 from ..ir import Node
-from ..ir.ty import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, TypeCall, TypeConstraint, TypeKind, TypeRelation, TypeVar, scalar_type)
+from ..ir.ty import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, ShapeVar, TensorType, TupleType, TypeCall, TypeConstraint, TypeKind, TypeRelation, TypeVar, scalar_type)
 from ..runtime import load_param_dict, save_param_dict
 from . import adt, analysis, backend, dataflow_pattern, expr, expr_functor, frontend, loops, op, prelude, scope_builder, transform, type_functor
 from .adt import Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard, TypeData
@@ -39,7 +39,7 @@ parse = fromtext
 
 def astext(expr_: typing.Any, show_meta_data: bool = True, annotate: typing.Any = None) -> str:
     """Relay text of a module or an expression."""
-    return expr_.astext(show_meta_data)
+    return expr_.astext(show_meta_data, annotate)
 
 
 def pretty_print(obj: typing.Any) -> str:
@@ -72,7 +72,7 @@ __all__ = ["Any", "BuildModule", "Call", "CallWithFields", "Clause", "Constant",
            "IRModule", "If", "IfWithFields", "IncompleteType", "Let", "LetWithFields", "Match", "MatchWithFields", "Pattern", "PatternConstructor", "PatternTuple",
            "PatternVar", "PatternWildcard", "Prelude", "RefCreate", "RefCreateWithFields", "RefRead", "RefReadWithFields", "RefType", "RefWrite",
            "RefWriteWithFields", "Runtime", "ScopeBuilder", "SourceName", "Span", "TensorType", "Tuple", "TupleGetItem", "TupleGetItemWithFields", "TupleType",
-           "TupleWithFields", "TupleWrapper", "TypeCall", "TypeConstraint", "TypeData", "TypeKind", "TypeMutator", "TypeRelation", "TypeVar", "TypeVisitor", "Var", "VarWithFields", "adt",
+           "TupleWithFields", "TupleWrapper", "ShapeVar", "TypeCall", "TypeConstraint", "TypeData", "TypeKind", "TypeMutator", "TypeRelation", "TypeVar", "TypeVisitor", "Var", "VarWithFields", "adt",
            "analysis", "annotation", "astext", "backend", "bind", "build", "build_config", "build_module", "const", "create_executor", "dataflow_pattern",
            "expr", "expr_functor", "for_loop", "fromtext", "frontend", "image", "load_param_dict", "loops", "nn", "op", "optimize", "parse", "prelude",
            "pretty_print", "save_param_dict", "scalar_type", "scope_builder", "transform", "ty", "type_functor", "var", "vision", "while_loop"]
