@@ -11,6 +11,9 @@ set(CMAKE_CXX_COMPILER ${TILEWRIGHT_CROSS_CXX})
 set(CMAKE_LIBRARY_ARCHITECTURE ${TILEWRIGHT_TRIPLE})
 # Where ./dev setup --cross unpacks the libraries that Debian has for the other processor (zlib, OpenSSL).
 cmake_path(SET TILEWRIGHT_SYSROOT NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../../.cache/sysroot/${TILEWRIGHT_TRIPLE})
+# What differs between processors among their headers (OpenSSL's configuration) lies in a folder of its own.
+string(APPEND CMAKE_C_FLAGS_INIT " -isystem ${TILEWRIGHT_SYSROOT}/usr/include/${TILEWRIGHT_TRIPLE}")
+string(APPEND CMAKE_CXX_FLAGS_INIT " -isystem ${TILEWRIGHT_SYSROOT}/usr/include/${TILEWRIGHT_TRIPLE}")
 set(OPENSSL_USE_STATIC_LIBS TRUE)  # the rpc server runs on boards that have nothing but a C library
 # Programs run here, libraries are the other processor's.
 set(CMAKE_FIND_ROOT_PATH ${TILEWRIGHT_SYSROOT} /usr/${TILEWRIGHT_TRIPLE} /usr/lib/${TILEWRIGHT_TRIPLE} /usr/include/${TILEWRIGHT_TRIPLE})

@@ -96,11 +96,11 @@ Status BlockSchedule::set_scope(const std::string& block, size_t index, const st
   const tir::Array to = tir::make_array(p.array->name, p.array->dtype, p.array->shape, scope, p.array->strides);
   function_.body = tir::mutate(
       function_.body,
-      [&](PrimExpr e) -> PrimExpr {
+      [&](const PrimExpr& e) -> PrimExpr {
         const auto* n = tir::as<tir::ReadNode>(e);
         return n && n->source == Ref<Node>(p.array) ? tir::read(n->dtype, to, to->name, n->indices) : e;
       },
-      [&](Stmt s) -> Stmt {
+      [&](const Stmt& s) -> Stmt {
         const auto* n = tir::as<tir::WriteNode>(s);
         return n && n->target == Ref<Node>(p.array) ? tir::write(Ref<Node>(to), to->name, n->indices, n->value) : s;
       });
@@ -152,11 +152,11 @@ Result<std::string> BlockSchedule::cached(const std::string& block, const tir::A
   for (size_t d = loops.size(); d-- > 0;)
     nest = tir::make_for(loops[d], tir::make_int(0, loops[d]->dtype), axes[d].extent, nest);
   const auto& b = static_cast<const BlockNode&>(*site.stmt());
-  auto on_expr = [&](PrimExpr e) -> PrimExpr {
+  auto on_expr = [&](const PrimExpr& e) -> PrimExpr {
     const auto* n = tir::as<tir::ReadNode>(e);
     return n && n->source == Ref<Node>(array) ? tir::read(n->dtype, copy, copy->name, n->indices) : e;
   };
-  auto on_stmt = [&](Stmt s) -> Stmt {
+  auto on_stmt = [&](const Stmt& s) -> Stmt {
     const auto* n = tir::as<tir::WriteNode>(s);
     return n && n->target == Ref<Node>(array) ? tir::write(copy, n->indices, n->value) : s;
   };

@@ -59,7 +59,7 @@ class BlockMaker {
   tir::Array array(size_t output) const { return arrays_.at({&op_, static_cast<int>(output)}); }
 
   PrimExpr rewritten(const PrimExpr& e, const tir::Substitution& inner) const {
-    return tir::mutate(tir::substitute(e, inner), [&](PrimExpr part) -> PrimExpr {
+    return tir::mutate(tir::substitute(e, inner), [&](const PrimExpr& part) -> PrimExpr {
       const auto* read = tir::as<tir::ReadNode>(part);
       const auto* tensor = read ? dynamic_cast<const TensorNode*>(read->source.get()) : nullptr;
       if (!tensor) return part;
@@ -91,12 +91,12 @@ class BlockMaker {
     for (size_t i = 0; i < op_.external->output_arrays.size(); ++i) to[op_.external->output_arrays[i].get()] = array(i);
     Stmt body = tir::mutate(
         op_.external->body,
-        [&](PrimExpr e) -> PrimExpr {
+        [&](const PrimExpr& e) -> PrimExpr {
           const auto* n = tir::as<tir::ReadNode>(e);
           auto found = n ? to.find(n->source.get()) : to.end();
           return found == to.end() ? e : tir::read(n->dtype, found->second, found->second->name, n->indices);
         },
-        [&](Stmt s) -> Stmt {
+        [&](const Stmt& s) -> Stmt {
           const auto* n = tir::as<tir::WriteNode>(s);
           auto found = n ? to.find(n->target.get()) : to.end();
           return found == to.end() ? s : tir::write(found->second, n->indices, n->value);

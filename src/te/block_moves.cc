@@ -186,7 +186,7 @@ Status BlockSchedule::compute_inline(const std::string& block) {
   }
   if (later) return refused(where, "what it reads is written again after it");
   replace(site.stmt(), tir::seq({}));
-  function_.body = tir::mutate(function_.body, [&](PrimExpr e) -> PrimExpr {
+  function_.body = tir::mutate(function_.body, [&](const PrimExpr& e) -> PrimExpr {
     const auto* n = tir::as<tir::ReadNode>(e);
     if (!n || n->source.get() != p.array.get()) return e;
     tir::Substitution at;
@@ -244,7 +244,7 @@ Status BlockSchedule::reverse_compute_inline(const std::string& block) {
     if (tir::as_const_int(p.array->shape[d]) != tir::as_const_int(from.array->shape[d]) ||
         (!tir::as_const_int(p.array->shape[d]) && !(p.array->shape[d] == from.array->shape[d])))
       return refused(where, "what it writes has another shape than what it reads");
-  const PrimExpr value = tir::mutate(tir::substitute(p.value, at), [&](PrimExpr e) -> PrimExpr {
+  const PrimExpr value = tir::mutate(tir::substitute(p.value, at), [&](const PrimExpr& e) -> PrimExpr {
     const auto* n = tir::as<tir::ReadNode>(e);
     return n && n->source.get() == from.array.get() ? from.value : e;
   });

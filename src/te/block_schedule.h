@@ -25,7 +25,7 @@ class BlockIndices;
 // Of an axis: where one iteration of a loop begins in it, and how much it takes. By the axis' variable.
 struct BlockPiece {
   PrimExpr lo;
-  int64_t length;
+  int64_t length = 0;
 };
 using BlockPieces = std::map<const tir::ExprNode*, BlockPiece>;
 
