@@ -7,6 +7,7 @@
 #include "relay.h"
 #include "te/tensor.h"
 #include "tir/bounds.h"
+#include "tir/modular.h"
 #include "tir/operands.h"
 #include "tir/text.h"
 #include "tir/walk.h"
@@ -113,6 +114,7 @@ nb::tuple fields_of(const PrimExpr& e) {
     return nb::make_tuple(wrap(n->base), n->stride, static_cast<int>(n->dtype.lanes));
   if (const auto* n = tir::as<tir::BroadcastNode>(e))
     return nb::make_tuple(wrap(n->value), static_cast<int>(n->dtype.lanes));
+  if (const auto* n = tir::as<tir::ShuffleNode>(e)) return nb::make_tuple(wrap_all(n->vectors), n->indices);
   if (const auto* n = tir::as<tir::LoadNode>(e)) return nb::make_tuple(nb::cast(n->buffer), wrap(n->index));
   return nb::make_tuple();
 }
@@ -130,6 +132,7 @@ PrimExpr prim_expr_of(nb::handle object) {
   if (nb::hasattr(object, "asobject")) {
     nb::object made = object.attr("asobject")();
     if (nb::isinstance<PrimExpr>(made)) return nb::cast<PrimExpr>(made);
+    if (PyLong_Check(made.ptr()) || PyFloat_Check(made.ptr())) return prim_expr_of(made);  // it folded
   }
   if (PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr()) || PyNumber_Check(object.ptr())) {
     if (auto dtype = said_dtype(object)) return number_of(object, *dtype);
@@ -204,6 +207,19 @@ void bind_loops(nb::module_& m) {
         return wrap(unwrap(tir::operate(*known, x, y)));
       },
       any, any, any);
+  // The node itself, whatever its operands are.
+  m.def(
+      "prim_node",
+      [](const std::string& kind, nb::object a, nb::object b) {
+        const auto known = binary_kind(kind);
+        if (!known) throw nb::value_error("no such operator");
+        auto [x, y] = operands(a, b);
+        (void)unwrap(tir::operate(*known, x, y));  // says what is wrong with them
+        (void)unwrap(tir::match_operands(&x, &y));
+        const bool truth = tir::is_comparison(*known);
+        return wrap(make_node<tir::BinaryNode>(*known, truth ? kBool.with_lanes(x->dtype.lanes) : x->dtype, x, y));
+      },
+      any, any, any);
   m.def(
       "prim_not", [](nb::object a) { return wrap(unwrap(tir::negate(prim_expr_of(a)))); }, any);
   m.def(
@@ -242,7 +258,7 @@ void bind_loops(nb::module_& m) {
   m.def(
       "prim_simplify",
       [](nb::object value, nb::object ranges) {
-        return wrap(tir::simplify_expr(prim_expr_of(value), ranges_of(ranges)));
+        return wrap(tir::simplify_index(prim_expr_of(value), ranges_of(ranges)));
       },
       any, any);
   m.def(
@@ -250,6 +266,51 @@ void bind_loops(nb::module_& m) {
       [](nb::object value, nb::object ranges) {
         const arith::Interval i = tir::bounds_of(prim_expr_of(value), ranges_of(ranges));
         return nb::make_tuple(i.lo, i.hi);
+      },
+      any, any);
+  // Multiples: (variable, coefficient, base).
+  m.def(
+      "prim_modular",
+      [](nb::object value, nb::object known) {
+        std::vector<tir::VariableMultiples> sets;
+        for (nb::handle item : known) {
+          const nb::tuple row = nb::cast<nb::tuple>(item);
+          sets.emplace_back(prim_expr_of(row[0]),
+                            tir::ModularSet{nb::cast<int64_t>(row[1]), nb::cast<int64_t>(row[2])});
+        }
+        const tir::ModularSet set = tir::modular_set(prim_expr_of(value), sets);
+        return nb::make_tuple(set.coefficient, set.base);
+      },
+      any, any);
+  m.def("prim_modular_intersect", [](int64_t coefficient, int64_t base, int64_t coefficient2, int64_t base2) {
+    const tir::ModularSet set = tir::intersect({coefficient, base}, {coefficient2, base2});
+    return nb::make_tuple(set.coefficient, set.base);
+  });
+  m.def(
+      "prim_let",
+      [](nb::object var, nb::object value, nb::object body) {
+        const PrimExpr v = prim_expr_of(var);
+        if (v->kind != ExprKind::kVar)
+          raise(Diagnostic(ErrorCode::kInvalidArgument, "a let binds something that is no variable"));
+        return wrap(tir::let(v, unwrap(tir::convert(v->dtype, prim_expr_of(value))), prim_expr_of(body)));
+      },
+      any, any, any);
+  m.def(
+      "prim_shuffle",
+      [](nb::object vectors, const std::vector<int>& indices) {
+        const std::vector<PrimExpr> parts = prim_exprs_of(vectors);
+        int lanes = 0;
+        for (const PrimExpr& e : parts) {
+          if (e->dtype.element() != parts[0]->dtype.element())
+            raise(Diagnostic(ErrorCode::kDtypeMismatch, "the vectors of a shuffle have other dtypes"));
+          lanes += e->dtype.lanes;
+        }
+        for (const int i : indices)
+          if (i < 0 || i >= lanes)
+            raise(Diagnostic(ErrorCode::kInvalidArgument, format("a shuffle of {} lanes has no lane {}", lanes, i)));
+        if (parts.empty() || indices.empty())
+          raise(Diagnostic(ErrorCode::kInvalidArgument, "a shuffle takes a vector and an index or more"));
+        return wrap(tir::shuffle(parts, indices));
       },
       any, any);
   m.def(

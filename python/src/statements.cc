@@ -8,6 +8,7 @@
 #include "te/schedule.h"
 #include "tir/block.h"
 #include "tir/operands.h"
+#include "tir/structural.h"
 #include "tir/text.h"
 #include "tir/walk.h"
 
@@ -354,6 +355,23 @@ void bind_statements(nb::module_& m) {
         return wrap_stmt(tir::substitute(s, at));
       },
       any, any);
+  m.def(
+      "stmt_equal",
+      [](nb::object a, nb::object b, bool map_free) {
+        if (nb::isinstance<Stmt>(a) != nb::isinstance<Stmt>(b)) return false;
+        return nb::isinstance<Stmt>(a)
+                   ? tir::structural_equal(nb::cast<const Stmt&>(a), nb::cast<const Stmt&>(b), map_free)
+                   : tir::structural_equal(prim_expr_of(a), prim_expr_of(b), map_free);
+      },
+      any, any, any);
+  m.def(
+      "stmt_hash",
+      [](nb::object node, bool map_free) {
+        const uint64_t hash = nb::isinstance<Stmt>(node) ? tir::structural_hash(nb::cast<const Stmt&>(node), map_free)
+                                                         : tir::structural_hash(prim_expr_of(node), map_free);
+        return hash >> 1;
+      },
+      any, any);
   // Parameters: arrays and variables.
   nb::class_<tir::BlockFunction>(m, "BlockFunction", "A function over arrays")
       .def("__init__",
@@ -373,7 +391,10 @@ void bind_statements(nb::module_& m) {
                      for (const auto& p : self.params) out.append(p.array ? wrap_array(p.array) : wrap(p.var));
                      return out;
                    })
-      .def_prop_ro("body", [](const tir::BlockFunction& self) { return wrap_stmt(self.body); });
+      .def_prop_ro("body", [](const tir::BlockFunction& self) { return wrap_stmt(self.body); })
+      .def("equals",
+           [](const tir::BlockFunction& self, const tir::BlockFunction& o) { return tir::structural_equal(self, o); })
+      .def("structural_hash", [](const tir::BlockFunction& self) { return tir::structural_hash(self) >> 1; });
 }
 
 }  // namespace tilewright::python

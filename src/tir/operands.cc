@@ -21,13 +21,33 @@ DataType as_integer(DataType t) { return t.is_bool() ? kInt32.with_lanes(t.lanes
 Result<DataType> common(DataType a, DataType b) {
   if (a == b) return a;
   if (!has_values(a) || !has_values(b)) return mismatch(format("{} and {} have no common dtype", a.str(), b.str()), {});
-  if (a.is_float() && b.is_float())
-    return mismatch(format("{} and {} are both floats of their own", a.str(), b.str()), "cast one of them with astype");
+  if (a.is_float() && b.is_float()) {
+    if (a.bits == b.bits)
+      return mismatch(format("{} and {} are both floats of their own", a.str(), b.str()),
+                      "cast one of them with astype");
+    return a.bits > b.bits ? a : b;
+  }
   if (a.is_float()) return a;
   if (b.is_float()) return b;
   a = as_integer(a), b = as_integer(b);
   const auto bits = std::max(a.bits, b.bits);
   return DataType{a.is_uint() && b.is_uint() ? TypeCode::kUInt : TypeCode::kInt, bits, a.lanes};
+}
+
+// What has no value whatever the other operand is.
+Status refuse_constant(ExprKind kind, const PrimExpr& b) {
+  const auto number = b->dtype.is_integral() ? as_const_int(b) : std::nullopt;
+  if (!number) return Ok{};
+  const bool divides = kind == ExprKind::kDiv || kind == ExprKind::kFloorDiv || kind == ExprKind::kFloorMod;
+  if (divides && *number == 0)
+    return Diagnostic(ErrorCode::kInvalidArgument, "Divide by zero", kind_name(kind), "give a divisor that is not 0");
+  const bool shifts = kind == ExprKind::kShiftLeft || kind == ExprKind::kShiftRight;
+  if (shifts && (*number < 0 || *number >= b->dtype.bits))
+    return Diagnostic(
+        ErrorCode::kInvalidArgument,
+        format("Shift amount must be non-negative and less than {} for type {}", b->dtype.bits, b->dtype.str()),
+        kind_name(kind), "");
+  return Ok{};
 }
 
 }  // namespace
@@ -47,6 +67,7 @@ Status match_operands(PrimExpr* a, PrimExpr* b) {
 
 Result<PrimExpr> operate(ExprKind kind, PrimExpr a, PrimExpr b) {
   TW_TRY_STATUS(match_operands(&a, &b));
+  TW_TRY_STATUS(refuse_constant(kind, b));
   if (a->dtype.is_bool() && !operator_takes(kind, a->dtype)) {
     const DataType number = as_integer(a->dtype);
     a = cast(number, a), b = cast(number, b);

@@ -96,6 +96,9 @@ class PassContext:
         self.config = {key: _Fields({**_DEFAULTS.get(key, {}), **value}) if kinds.get(key) == "object" else value for key, value in self.config.items()}
         self._tokens: list[contextvars.Token] = []
 
+    def same_as(self, other: Any) -> bool:
+        return self is other
+
     def __enter__(self) -> "PassContext":
         self._tokens.append(_current.set(self))
         entered = []

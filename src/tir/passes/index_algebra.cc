@@ -55,6 +55,7 @@ IndexAlgebra::Form IndexAlgebra::opaque(const PrimExpr& e, Interval range, bool 
 bool IndexAlgebra::exact(const Form& form, DataType dtype) const {
   for (const auto& t : form.terms())
     if (t.coefficient > kLargest || t.coefficient < -kLargest) return false;
+  if (no_overflow_) return form.constant() <= kLargest && form.constant() >= -kLargest;
   Interval range = ranges_.of(form);
   return range.inside(dtype_range(dtype)) && range.inside({-kLargest, kLargest});
 }
@@ -197,7 +198,7 @@ std::optional<IndexAlgebra::Form> IndexAlgebra::binary(ExprKind kind, DataType d
       if (a == b) return a;
       if (auto less = compare(ExprKind::kLE, dtype, a, b)) return *less == (kind == ExprKind::kMin) ? a : b;
       if (auto less = compare(ExprKind::kLT, dtype, a, b); less && !*less) return kind == ExprKind::kMin ? b : a;
-      return other();
+      return no_overflow_ && b < a ? binary(kind, dtype, b, a) : other();
     }
     default:
       return std::nullopt;

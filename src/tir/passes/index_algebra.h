@@ -19,6 +19,9 @@ class IndexAlgebra {
   static bool handles(DataType t) { return t.is_int() && t.bits >= 32; }
   static arith::Interval dtype_range(DataType t);  // of its values; everything for those of 64 bits
 
+  // From now on sums and products are taken to stay in their dtypes, as those of indices do.
+  void assume_no_overflow() { no_overflow_ = true; }
+
   // A variable bound here: one that lies in a range, or that stands for a form.
   void bind(const PrimExpr& var, arith::Interval range);
   void bind(const PrimExpr& var, Form value);
@@ -67,6 +70,7 @@ class IndexAlgebra {
   PrimExpr scalar(const Form& form, DataType dtype);
   void assume_not_positive(const Form& form);
 
+  bool no_overflow_ = false;
   arith::Ranges ranges_;
   std::vector<Atom> atoms_;  // by symbol
   std::unordered_map<const ExprNode*, Form> variables_;

@@ -32,6 +32,7 @@ class Simplifier {
       if (IndexAlgebra::handles(var->dtype)) algebra_.bind(var, range);
     return expr(e);
   }
+  void assume_no_overflow() { algebra_.assume_no_overflow(); }
   void thread_variables(const PrimExpr& tid, const PrimExpr& nthreads) {
     algebra_.bind(tid, kThreadNumber);
     algebra_.bind(nthreads, kThreadCount);
@@ -362,6 +363,11 @@ class DeadCodeElimination {
 
 PrimExpr simplify_expr(const PrimExpr& e, std::span<const VariableRange> ranges) {
   return Simplifier().expression(e, ranges);
+}
+PrimExpr simplify_index(const PrimExpr& e, std::span<const VariableRange> ranges) {
+  Simplifier simplifier;
+  simplifier.assume_no_overflow();
+  return simplifier.expression(e, ranges);
 }
 
 PrimFunc simplify(PrimFunc function) {

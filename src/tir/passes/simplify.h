@@ -23,4 +23,6 @@ PrimFunc simplify(PrimFunc function);
 // The same of one expression whose variables lie in these ranges (others anywhere).
 using VariableRange = std::pair<PrimExpr, arith::Interval>;
 PrimExpr simplify_expr(const PrimExpr& e, std::span<const VariableRange> ranges);
+// The same where no sum and no product leaves its dtype, as scripts say of their indices.
+PrimExpr simplify_index(const PrimExpr& e, std::span<const VariableRange> ranges);
 }  // namespace tilewright::tir

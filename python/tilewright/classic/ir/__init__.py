@@ -23,6 +23,9 @@ from .module import IRModule
 from .ty import (FuncType, GlobalTypeVar, IncompleteType, PointerType, PrimType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeConstraint, TypeKind, TypeRelation, TypeVar)
 
 
+_LOOPS = (_core.PrimExpr, _core.Stmt)
+
+
 def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
     """Whether two modules, expressions, types, attributes or containers of them say the same; names of bound variables do not count."""
     if isinstance(lhs, (list, tuple)) and isinstance(rhs, (list, tuple)):
@@ -33,12 +36,12 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
         from ..relay.expr import TupleWrapper
         if isinstance(lhs, TupleWrapper) or isinstance(rhs, TupleWrapper):
             return structural_equal(getattr(lhs, "tuple_value", lhs), getattr(rhs, "tuple_value", rhs), map_free_vars)
+        if (isinstance(lhs, _LOOPS) or isinstance(rhs, _LOOPS)) and all(isinstance(v, (*_LOOPS, int, float)) for v in (lhs, rhs)):
+            return bool(_core.stmt_equal(lhs, rhs, map_free_vars))
+        if hasattr(lhs, "structurally_equals"):
+            return lhs.structurally_equals(rhs)
         if isinstance(lhs, np.ndarray) or hasattr(lhs, "_array"):
             return np.array_equal(np.asarray(lhs), np.asarray(rhs))
-        if isinstance(lhs, tir.PrimFunc) and isinstance(rhs, tir.PrimFunc):
-            return lhs._canonical() == rhs._canonical()
-        if isinstance(lhs, tir.function.LoopModule) and isinstance(rhs, tir.function.LoopModule):
-            return structural_equal(lhs.functions, rhs.functions, map_free_vars)
         return bool(lhs == rhs)
     if isinstance(lhs, _core.IRModule) != isinstance(rhs, _core.IRModule) or isinstance(lhs, _core.Type) != isinstance(rhs, _core.Type):
         return False
@@ -75,6 +78,10 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     if isinstance(node, _core.Type):
         return of(_type_form(node, {}))
     if isinstance(node, _core.IRModule):
+        return node.structural_hash()
+    if isinstance(node, _LOOPS):
+        return _core.stmt_hash(node, map_free_vars)
+    if hasattr(node, "structural_hash"):
         return node.structural_hash()
     return _core.structural_hash(node, map_free_vars) if isinstance(node, _core.Expr) else of(str(node))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..runtime.container import Map, ShapeTuple
 from ..runtime.ndarray import Device
-from ..tir import StringImm
+from ..tir import StringImm, expr as tir_expr
 from ..tir import Var as TirVar
 from .env_func import EnvFunc
 from .ty import GlobalTypeVar, PointerType, PrimType
@@ -35,9 +35,9 @@ class _Writer:
 
     def add(self, value: Any) -> int:
         if isinstance(value, TirVar):  # one that is met again is the same one
-            if id(value) in self._variables:
-                return self._variables[id(value)]
-            self._variables[id(value)] = len(self.nodes)
+            if hash(value) in self._variables:
+                return self._variables[hash(value)]
+            self._variables[hash(value)] = len(self.nodes)
         node = self._node(value)
         self.nodes.append(node)
         return len(self.nodes) - 1
@@ -55,6 +55,8 @@ class _Writer:
             return {"type_key": "PointerType", "attrs": {"element_type": str(self.add(value.element_type)), "storage_scope": value.storage_scope}}
         if isinstance(value, TirVar):
             return {"type_key": "tir.Var", "attrs": {"dtype": value.dtype, "name": value.name, "span": "0", "type_annotation": "0"}}
+        if isinstance(value, tir_expr.PrimExpr):
+            return self._expression(value)
         if isinstance(value, EnvFunc):
             return {"type_key": "EnvFunc", "repr_str": value.name}
         if isinstance(value, DictAttrs):
@@ -83,11 +85,23 @@ class _Writer:
         return {"type_key": RELAY, "repr_str": self._relay(value)}
 
 
+    def _expression(self, value: Any) -> dict[str, Any]:
+        """An expression of the loop IR: its operands by name."""
+        names = ("a", "b") if isinstance(value, tir_expr.BinaryOpExpr) else _OPERANDS.get(value._kind)
+        if names is None:
+            raise TypeError(f"there is no JSON of a {value._kind} of the loop IR; there is of variables, numbers, operators, casts and choices")
+        attrs = {name: str(self.add(part)) for name, part in zip(names, value._fields)}
+        return {"type_key": f"tir.{value._kind}", "attrs": {"dtype": value.dtype, "span": "0", **attrs}}
+
+
+_OPERANDS = {"Cast": ("value",), "Select": ("condition", "true_value", "false_value"), "Not": ("a",)}
+
+
 def can_save(value: Any) -> bool:
     """Whether a value has a form here rather than as Relay."""
     from ..relay.expr import DictAttrs, GlobalVar, Op
     from ..target import Target
-    return isinstance(value, (Op, Target, GlobalVar, GlobalTypeVar, PrimType, PointerType, TirVar, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
+    return isinstance(value, (Op, Target, GlobalVar, GlobalTypeVar, PrimType, PointerType, tir_expr.PrimExpr, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
 
 
 def save(value: Any, relay: Callable[[Any], str]) -> str:

@@ -60,8 +60,11 @@ def check_numerical_grads(function: Callable[..., Any], input_values: Mapping[st
 
 
 def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
-    """ValueError unless two sizes are equal."""
-    if not lhs == rhs:
+    """ValueError unless two sizes, or two expressions for all values of their variables, are equal."""
+    from ... import _core
+    from ..arith import Analyzer
+    loops = isinstance(lhs, _core.PrimExpr) or isinstance(rhs, _core.PrimExpr)
+    if not (Analyzer().can_prove_equal(lhs, rhs) if loops else lhs == rhs):
         raise ValueError(f"{lhs} and {rhs} are not equal")
 
 

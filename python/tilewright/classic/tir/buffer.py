@@ -36,6 +36,23 @@ class Buffer(_core.Array):
     def scope(self) -> str:
         return self._scope
 
+    def offset_of(self, indices: typing.Any) -> list[typing.Any]:
+        """How far an element lies behind the first, in elements."""
+        at = list(indices) if isinstance(indices, (list, tuple)) else [indices]
+        if len(at) != len(self.shape):
+            raise ValueError(f"{len(at)} indices for the {len(self.shape)} dimensions of '{self.name}'")
+        out: typing.Any = 0
+        for d, index in enumerate(at):
+            out = _core.prim_binary("Add", out, _core.prim_binary("Mul", index, self.strides[d])) if len(self.strides) else _core.prim_binary("Add", _core.prim_binary("Mul", out, self.shape[d]), index)
+        return [_core.prim_simplify(out, [])]
+
+    def get_flattened_buffer(self) -> "Buffer":
+        """The same elements in one dimension."""
+        size: typing.Any = 1
+        for d in self.shape:
+            size = _core.prim_binary("Mul", size, d)
+        return Buffer([_core.prim_simplify(size, [])], self.dtype, self.name, scope=self._scope)
+
     def access_ptr(self, access_mask: typing.Any, ptr_type: str = "handle", content_lanes: int = 1, offset: typing.Any = 0, extent: typing.Any = None) -> Address:
         """The address of the first element, or of the one `offset` elements behind it, for functions that are called by name."""
         if isinstance(access_mask, str) and set(access_mask) - {"r", "w"}:

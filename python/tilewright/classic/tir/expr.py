@@ -2,6 +2,8 @@
 """Expressions: numbers, variables, and what operators make of them. Those of C++ (`_core.PrimExpr`) have here the class of their kind."""
 from __future__ import annotations
 
+import operator
+import re
 import typing
 
 from ... import _core
@@ -93,12 +95,19 @@ def with_operators(cls: type) -> type:
     return cls
 
 
+_BITS = {"int8": (-1 << 7, 1 << 7), "int16": (-1 << 15, 1 << 15), "int32": (-1 << 31, 1 << 31), "uint8": (0, 1 << 8), "uint16": (0, 1 << 16), "uint32": (0, 1 << 32), "bool": (0, 2)}
+
+
 class IntImm(int):
     """An integer that scripts may also ask for its `value`: dimensions of types are these."""
 
     def __new__(cls, dtype: typing.Any, value: typing.Any = None, span: object = None) -> "IntImm":
         made = super().__new__(cls, dtype if value is None else value)
         made.dtype = "int32" if value is None else str(dtype)  # type: ignore[attr-defined]
+        if value is not None:
+            low, high = _BITS.get(made.dtype, (int(made), int(made) + 1))  # type: ignore[attr-defined]
+            if not low <= int(made) < high:
+                raise ValueError(f"Literal value {int(made)} exceeds the range of {made.dtype}, {low} to {high - 1}")  # type: ignore[attr-defined]
         return made
 
     @property
@@ -116,6 +125,35 @@ class IntImm(int):
 
     def __getnewargs__(self) -> tuple[str, int]:
         return self.dtype, int(self)  # type: ignore[attr-defined]
+
+
+def _common(a: str, b: str) -> str:
+    """Of two dtypes of integers."""
+    if a == b:
+        return a
+    bits = max(int(re.sub("[^0-9]", "", d) or 32) for d in (a, b))
+    return f"{'uint' if a.startswith('uint') and b.startswith('uint') else 'int'}{bits}"
+
+
+def _folded(kind: str, function: typing.Callable[[int, int], int]) -> tuple[typing.Any, typing.Any]:
+    """Of numbers a number; of a number and an expression an expression. What does not fit in the dtype has a wider one."""
+    def of(a: typing.Any, b: typing.Any) -> typing.Any:
+        if not isinstance(a, int) or not isinstance(b, int):
+            return NotImplemented if isinstance(a, float) or isinstance(b, float) else _operate(kind, a, b) if isinstance(a, _core.PrimExpr) or isinstance(b, _core.PrimExpr) else NotImplemented
+        if kind in ("FloorDiv", "FloorMod") and int(b) == 0:
+            return _core.prim_binary(kind, a, b)  # says what is wrong
+        value = function(int(a), int(b))
+        dtype = _common(dtype_of(a) if hasattr(a, "dtype") else dtype_of(b), dtype_of(b) if hasattr(b, "dtype") else dtype_of(a))
+        low, high = _BITS.get(dtype, (value, value + 1))
+        return IntImm(dtype if low <= value < high and dtype != "bool" else "int32" if dtype == "bool" else "int64", value)
+    return (lambda self, other: of(self, other)), (lambda self, other: of(other, self))
+
+
+for _name, _kind, _function in (("add", "Add", operator.add), ("sub", "Sub", operator.sub), ("mul", "Mul", operator.mul), ("floordiv", "FloorDiv", operator.floordiv), ("mod", "FloorMod", operator.mod),
+                                ("lshift", "ShiftLeft", operator.lshift), ("rshift", "ShiftRight", operator.rshift), ("and", "BitAnd", operator.and_), ("or", "BitOr", operator.or_), ("xor", "BitXor", operator.xor)):
+    for _place, _method in zip((f"__{_name}__", f"__r{_name}__"), _folded(_kind, _function)):
+        setattr(IntImm, _place, _method)
+IntImm.__neg__ = lambda self: IntImm(self.dtype, -int(self)) if not self.dtype.startswith("uint") else -int(self)  # type: ignore[method-assign, attr-defined]
 
 
 class FloatImm(float):
@@ -157,13 +195,20 @@ class Var(PrimExpr):
     """A variable. In a shape it is a symbolic size."""
 
     def __init__(self, name: str, dtype: typing.Any = "int32", span: object = None):
-        super().__init__(_core.prim_var(str(name), str(dtype)))
+        self._annotation = None if isinstance(dtype, str) else dtype
+        super().__init__(_core.prim_var(str(name), "handle" if hasattr(dtype, "element_type") else str(getattr(dtype, "dtype", dtype))))
 
     @property
     def name(self) -> str:
         return self._fields[0]
 
     name_hint = name
+
+    @property
+    def type_annotation(self) -> typing.Any:
+        """The type that a script gave, else that of the dtype."""
+        from ..ir.ty import PrimType
+        return self.__dict__.get("_annotation") or PrimType(self.dtype)
 
     def __reduce__(self) -> typing.Any:
         return Var, (self.name, self.dtype)
@@ -175,7 +220,7 @@ class SizeVar(Var):
 
 class BinaryOpExpr(PrimExpr):
     def __init__(self, a: typing.Any, b: typing.Any, span: object = None):
-        super().__init__(_core.prim_expr(_core.prim_binary(type(self).__name__, a, b)))
+        super().__init__(_core.prim_node(type(self).__name__, a, b))
 
     @property
     def a(self) -> typing.Any:
@@ -268,6 +313,11 @@ class ProducerLoad(PrimExpr):
 
 
 class Let(PrimExpr):
+    """var is a value in the body."""
+
+    def __init__(self, var: typing.Any, value: typing.Any, body: typing.Any, span: object = None):
+        super().__init__(_core.prim_let(var, value, body))
+
     var, value, body = (property(lambda self, i=i: self._fields[i]) for i in range(3))
 
 
@@ -279,7 +329,9 @@ class Ramp(PrimExpr):
             raise ValueError(f"a ramp is of a whole number and 2 to 65535 lanes, not of {dtype_of(base)} and {lanes}")
         super().__init__(_core.prim_ramp(base, int(stride), int(lanes)))
 
-    base, stride, lanes = (property(lambda self, i=i: self._fields[i]) for i in range(3))
+    base = property(lambda self: self._fields[0])
+    stride = property(lambda self: IntImm("int32", self._fields[1]))
+    lanes = property(lambda self: self._fields[2])
 
 
 class Broadcast(PrimExpr):
@@ -291,6 +343,21 @@ class Broadcast(PrimExpr):
         super().__init__(_core.prim_broadcast(value, int(lanes)))
 
     value, lanes = (property(lambda self, i=i: self._fields[i]) for i in range(2))
+
+
+class Shuffle(PrimExpr):
+    """Lanes of vectors, one after another, by number."""
+
+    def __init__(self, vectors: typing.Any, indices: typing.Any, span: object = None):
+        super().__init__(_core.prim_shuffle(list(vectors), [int(i) for i in indices]))
+
+    @property
+    def vectors(self) -> list[typing.Any]:
+        return list(self._fields[0])
+
+    @property
+    def indices(self) -> list[typing.Any]:
+        return [IntImm("int32", i) for i in self._fields[1]]
 
 
 class Any(_core.Dim):
@@ -326,11 +393,11 @@ _core._set_class("IntImm", IntImm)
 _core._set_class("Any", Any)
 _core._set_class("Dim", DimExpr)
 for _kind, _class in {"IntImm": IntImm, "FloatImm": FloatImm, "Var": Var, "Not": Not, "Select": Select, "Cast": Cast, "Reinterpret": Reinterpret, "Call": Call, "Extern": Call, "Read": ProducerLoad,
-                      "Let": Let, "Ramp": Ramp, "Broadcast": Broadcast, "Load": PrimExpr, "Shuffle": PrimExpr, "Add": Add, "Sub": Sub, "Mul": Mul, "Div": Div, "FloorDiv": FloorDiv,
+                      "Let": Let, "Ramp": Ramp, "Broadcast": Broadcast, "Load": PrimExpr, "Shuffle": Shuffle, "Add": Add, "Sub": Sub, "Mul": Mul, "Div": Div, "FloorDiv": FloorDiv,
                       "FloorMod": FloorMod, "Min": Min, "Max": Max, "EQ": EQ, "NE": NE, "LT": LT, "LE": LE, "GT": GT, "GE": GE, "And": And, "Or": Or, "BitAnd": BitAnd,
                       "BitOr": BitOr, "BitXor": BitXor, "ShiftLeft": ShiftLeft, "ShiftRight": ShiftRight}.items():
     _core._set_loop_class(_kind, _class)
 
 __all__ = ["Add", "And", "Any", "BinaryOpExpr", "BitAnd", "BitOr", "BitXor", "Broadcast", "Call", "Cast", "CmpExpr", "ConstExpr", "DimExpr", "Div", "EQ", "EqualOp", "ExprOp", "FloatImm", "FloorDiv",
            "FloorMod", "GE", "GT", "IntImm", "LE", "LT", "Let", "LogicalExpr", "Max", "Min", "Mul", "NE", "Not", "Or", "PrimExpr", "PrimExprWithOp", "ProducerLoad", "Ramp", "Reinterpret",
-           "Select", "ShiftLeft", "ShiftRight", "SizeVar", "StringImm", "Sub", "Var", "dtype_of", "with_operators"]
+           "Select", "ShiftLeft", "ShiftRight", "Shuffle", "SizeVar", "StringImm", "Sub", "Var", "dtype_of", "with_operators"]

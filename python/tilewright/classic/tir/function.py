@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import typing
+import zlib
 from collections.abc import Iterator, Mapping
 
 from ... import _core
@@ -81,6 +82,26 @@ class PrimFunc:
             return PrimFunc._of(function=_core.BlockFunction(name, self._function.params, self._function.body), attrs={**self.attrs, **new})
         return PrimFunc._of(self._kernels.renamed(name), attrs={**self.attrs, **new})
 
+    def without_attr(self, key: str) -> "PrimFunc":
+        """A copy without an attribute."""
+        return PrimFunc._of(self._kernels, self._function, None)._with({k: v for k, v in self.attrs.items() if k != key})
+
+    def _with(self, attrs: Mapping[str, typing.Any]) -> "PrimFunc":
+        self.attrs = dict(attrs)
+        return self
+
+    def structurally_equals(self, other: typing.Any) -> bool:
+        """The same statements over the same parameters, and the same attributes."""
+        if not isinstance(other, PrimFunc) or {k: str(v) for k, v in self.attrs.items()} != {k: str(v) for k, v in other.attrs.items()}:
+            return False
+        if self._function is not None and other._function is not None:
+            return bool(self._function.equals(other._function))
+        return self is other or bool(self._lowered.text(False) == other._lowered.text(False))
+
+    def structural_hash(self) -> int:
+        own = self._function.structural_hash() if self._function is not None else zlib.crc32(self._lowered.text(False).encode())
+        return own ^ zlib.crc32(repr(sorted((k, str(v)) for k, v in self.attrs.items())).encode())
+
     def script(self, *_: typing.Any, **__: typing.Any) -> str:
         """A script that `tvm.script.from_source` reads again; of a function that is lowered already, its kernels' loops as text."""
         if self._function is None:
@@ -96,10 +117,6 @@ class PrimFunc:
     def __repr__(self) -> str:
         return self.script()
 
-    def _canonical(self) -> str:
-        """Equal for functions that differ in names only."""
-        return self._lowered.text(False) if self._function is None else _core.block_script(self._function, "", True)
-
 
 class LoopModule:
     """Functions by name."""
@@ -107,6 +124,13 @@ class LoopModule:
     def __init__(self, functions: Mapping[str, PrimFunc] | None = None):
         self.functions = {str(name): function for name, function in (functions or {}).items()}
         self.attrs = None
+
+    def structurally_equals(self, other: typing.Any) -> bool:
+        """The same functions under the same names."""
+        return isinstance(other, LoopModule) and self.functions.keys() == other.functions.keys() and all(f.structurally_equals(other.functions[n]) for n, f in self.functions.items())
+
+    def structural_hash(self) -> int:
+        return zlib.crc32(repr(sorted((n, f.structural_hash()) for n, f in self.functions.items())).encode())
 
     def __getitem__(self, name: typing.Any) -> PrimFunc:
         name = getattr(name, "name_hint", name)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import typing
 
 from ... import _core
-from .expr import dtype_of
+from .expr import IntImm, dtype_of
 
 
 def const(value: typing.Any, dtype: str | None = None, span: object = None) -> typing.Any:
     """A number with a dtype."""
     if dtype is None:
         dtype = str(value.dtype) if hasattr(value, "dtype") else "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
+    if isinstance(value, int) and "int" in str(dtype) and "x" not in str(dtype):
+        return IntImm(str(dtype), int(value))
     return _core.prim_const(value, str(dtype))
 
 
@@ -164,6 +166,44 @@ def copysign(x1: typing.Any, x2: typing.Any) -> typing.Any:
     return _core.prim_call("copysign", [x1, x2])
 
 
+def atan2(x1: typing.Any, x2: typing.Any) -> typing.Any:
+    """The angle of the point (x2, x1)."""
+    return _of_math("atan2", x1, x2)
+
+
+def hypot(x1: typing.Any, x2: typing.Any) -> typing.Any:
+    """The root of x1 * x1 + x2 * x2."""
+    return _of_math("hypot", x1, x2)
+
+
+def nextafter(x1: typing.Any, x2: typing.Any) -> typing.Any:
+    """The next number after x1 towards x2."""
+    return _of_math("nextafter", x1, x2)
+
+
+def _of_math(name: str, x1: typing.Any, x2: typing.Any) -> typing.Any:
+    """A function of C's mathematics library."""
+    dtype = dtype_of(x1)
+    if dtype not in ("float32", "float64"):
+        raise ValueError(f"{name} is for float32 and float64, not for {dtype}; cast its arguments with astype")
+    return _core.extern_value(dtype, name + ("f" if dtype == "float32" else ""), [x1, _core.prim_cast(dtype, x2)])
+
+
+def q_multiply_shift(x: typing.Any, y: typing.Any, q: typing.Any, s: typing.Any) -> typing.Any:
+    """round(x * y * 2**(s - q)) of int32: the product in int64, halves up."""
+    if not isinstance(q, int) or not isinstance(s, int):
+        raise ValueError("q_multiply_shift takes numbers for q and s")
+    right, left = (int(q) - int(s), 0) if s <= 0 else (int(q), int(s))
+    wide = const(1 << left, "int64") * _core.prim_cast("int64", x) if left else _core.prim_cast("int64", x)
+    product = _core.prim_binary("Mul", wide, _core.prim_cast("int64", y))
+    rounded = _core.prim_binary("ShiftRight", _core.prim_binary("Add", product, const(1 << (right - 1), "int64")), const(right, "int64")) if right else product
+    return _core.prim_cast("int32", rounded)
+
+
+def isnullptr(x: typing.Any, span: object = None) -> typing.Any:
+    raise NotImplementedError("kernels get memory, no pointers that may be null; check arrays before the call")
+
+
 def ldexp(x1: typing.Any, x2: typing.Any) -> typing.Any:
     """x1 * 2**x2, with an integer x2."""
     return _core.prim_call("ldexp_int", [x1, _core.prim_cast("int32", x2)])
@@ -269,6 +309,6 @@ class CallEffectKind:
 call_pure_intrin = call_intrin
 
 __all__ = ["CallEffectKind", "abs", "address_of", "call_cpacked", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed", "call_pure_extern", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "call_intrin", "call_pure_intrin", "ceil", "ceildiv",
-           "clz", "const", "copysign", "cos", "cosh", "div", "erf", "exp", "exp10", "exp2", "floor", "floordiv", "floormod", "fma", "fmod", "if_then_else", "indexdiv", "indexmod", "infinity",
-           "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p", "log2", "max_value", "min_value", "nearbyint", "popcount", "pow", "power", "reinterpret", "round", "rsqrt",
+           "atan2", "clz", "const", "copysign", "cos", "cosh", "div", "erf", "exp", "exp10", "exp2", "floor", "floordiv", "floormod", "fma", "fmod", "hypot", "if_then_else", "indexdiv", "indexmod", "infinity",
+           "isfinite", "isinf", "isnan", "isnullptr", "ldexp", "likely", "log", "log10", "log1p", "log2", "max_value", "min_value", "nearbyint", "nextafter", "popcount", "pow", "power", "q_multiply_shift", "reinterpret", "round", "rsqrt",
            "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod"]

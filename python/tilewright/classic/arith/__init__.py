@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .. import _core
-from .tir.expr import And, EqualOp, IntImm, Var
-from .tir.range import Range
+from ... import _core
+from ..tir.expr import And, EqualOp, IntImm, Var
+from ..tir.range import Range
+from .int_set import IntervalSet, IntSet, ModularSet, PresburgerSet, set_of
 
 _NEGATIVE, _POSITIVE = -2**63, 2**63 - 1
 
@@ -40,17 +41,19 @@ class Analyzer:
     def __init__(self) -> None:
         self._ranges: dict[Any, tuple[int, int]] = {}
         self._values: dict[Any, Any] = {}
+        self._multiples: dict[Any, tuple[int, int]] = {}
         self._vars: dict[Any, Any] = {}
 
     def _known(self) -> list[tuple[Any, int, int]]:
         return [(self._vars[key], low, high) for key, (low, high) in self._ranges.items()]
 
     def _expr(self, expr: Any) -> Any:
-        expr = _core.prim_expr(expr)
+        expr = _core.prim_expr(expr.var if hasattr(expr, "iter_type") else expr)
         return _core.prim_substitute(expr, {self._vars[k]: v for k, v in self._values.items()}) if self._values else expr
 
     def bind(self, var: Any, expr: Any) -> None:
         """The variable is an expression, or lies in a Range of constants."""
+        var = getattr(var, "var", var)
         key = hash(var)
         self._vars[key] = var
         if not isinstance(expr, Range):
@@ -63,6 +66,7 @@ class Analyzer:
         """The variable lies in a bound. ValueError: it is known to lie in another one, and override is not given."""
         if not isinstance(info, ConstIntBound):
             raise TypeError(f"Do not know how to handle type {type(info)}")
+        var = getattr(var, "var", var)
         key = hash(var)
         if key in self._ranges and self._ranges[key] != (info.min_value, info.max_value) and not override:
             raise ValueError(f"the variable '{var}' has another bound already; give override=True")
@@ -77,6 +81,14 @@ class Analyzer:
     def const_int_bound(self, expr: Any) -> ConstIntBound:
         return ConstIntBound(*_core.prim_bounds(self._expr(expr), self._known()))
 
+    def modular_set(self, expr: Any) -> ModularSet:
+        """The multiples that the expression runs over."""
+        return ModularSet(*_core.prim_modular(self._expr(expr), [(self._vars[k], *v) for k, v in self._multiples.items()]))
+
+    def int_set(self, expr: Any, dom_map: Any = None) -> IntSet:
+        """Where the expression lies when variables do (`{x: IntervalSet(0, 10)}`); the others stay in it."""
+        return set_of(self._expr(expr), dom_map or {}, self)
+
     def can_prove(self, condition: Any) -> bool:
         return _number(self.simplify(condition)) == 1
 
@@ -85,13 +97,13 @@ class Analyzer:
 
     @contextlib.contextmanager
     def _assumed(self, constraint: Any) -> Iterator[None]:
-        before = dict(self._ranges)
+        before, multiples = dict(self._ranges), dict(self._multiples)
         for part in _conjuncts(constraint):
             self._assume(part)
         try:
             yield
         finally:
-            self._ranges = before
+            self._ranges, self._multiples = before, multiples
 
     def constraint_scope(self, constraint: Any) -> Any:
         """`with analyzer.constraint_scope(x > 3):` what is known of variables beside constants counts inside."""
@@ -107,6 +119,10 @@ class Analyzer:
         if isinstance(b, Var) and _number(a) is not None:
             a, b, kind = b, a, {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}.get(kind, kind)
         number = _number(b)
+        if kind == "EQ" and getattr(a, "_kind", "") == "FloorMod" and isinstance(a._fields[0], Var) and (_number(a._fields[1]) or 0) > 0 and number is not None:
+            var, step = a._fields[0], int(a._fields[1])
+            self._vars[hash(var)] = var
+            self._multiples[hash(var)] = _core.prim_modular_intersect(*self._multiples.get(hash(var), (1, 0)), step, number % step)
         if not isinstance(a, Var) or number is None:
             return
         low, high = self._ranges.get(hash(a), (_NEGATIVE, _POSITIVE))
@@ -118,6 +134,11 @@ class Analyzer:
 
 def _conjuncts(condition: Any) -> list[Any]:
     return [p for side in condition._fields for p in _conjuncts(side)] if isinstance(condition, And) else [condition]
+
+
+def conditions(condition: Any) -> list[Any]:
+    """The parts of a condition that all hold."""
+    return _conjuncts(condition.asobject() if isinstance(condition, EqualOp) else condition)
 
 
 def detect_linear_equation(expr: Any, var_list: Sequence[Any]) -> list[Any]:
@@ -148,4 +169,8 @@ def _linear(expr: Any, variables: list[Any]) -> list[Any] | None:
     return None
 
 
-__all__ = ["Analyzer", "ConstIntBound", "detect_linear_equation"]
+from ._ffi_api import DomainTouched  # noqa: E402, F401
+from .bounds import deduce_bound, detect_clip_bound, estimate_region_lower_bound, estimate_region_strict_bound, estimate_region_upper_bound  # noqa: E402
+
+__all__ = ["IntSet", "IntervalSet", "ModularSet", "PresburgerSet", "deduce_bound", "detect_clip_bound", "estimate_region_lower_bound", "estimate_region_strict_bound", "estimate_region_upper_bound",
+           "Analyzer", "ConstIntBound", "detect_linear_equation"]
