@@ -234,15 +234,6 @@ def created_functions():
 
 
 @program
-def gradients():
-    a = te.placeholder((4, 3), name="a")
-    b = te.compute((4, 3), lambda i, j: a[i, j] * a[i, j], name="b")
-    (da,) = te.gradient(b, [a], te.compute((4, 3), lambda i, j: tvm.tir.const(1.0, "float32")))
-    data = numbers(4, 3)
-    tvm.testing.assert_allclose(run(te.create_schedule(da.op), [a, da], data), 2 * data, rtol=1e-5)
-
-
-@program
 def tensorised():
     n = 16
     a, b = te.placeholder((n,), name="a"), te.placeholder((n,), name="b")

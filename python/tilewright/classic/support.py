@@ -11,7 +11,8 @@ def libinfo() -> dict[str, str]:
     from .. import __version__
     from .target import Target
     resolved = Target("llvm").resolve()
-    return {"VERSION": __version__, "USE_LLVM": "ON", "USE_CUDA": "OFF", "USE_OPENCL": "OFF", "USE_VULKAN": "OFF", "USE_METAL": "OFF", "USE_ROCM": "OFF",
+    from .target.codegen import llvm_version_major
+    return {"VERSION": __version__, "USE_LLVM": "ON", "LLVM_VERSION": str(llvm_version_major()), "USE_CUDA": "OFF", "USE_OPENCL": "OFF", "USE_VULKAN": "OFF", "USE_METAL": "OFF", "USE_ROCM": "OFF",
             "USE_RPC": "OFF", "USE_MICRO": "OFF", "HOST_TRIPLE": str(resolved["mtriple"]), "HOST_CPU": str(resolved["mcpu"]),
             "HOST_VECTOR_BITS": str(resolved["vector_bits"])}
 

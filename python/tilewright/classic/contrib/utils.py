@@ -73,16 +73,29 @@ def which(exec_name: str) -> str | None:
     return shutil.which(exec_name)
 
 
-@contextlib.contextmanager
-def filelock(path: str) -> Iterator[None]:
-    """Holds the file's lock: others that ask for it wait, in this process and in others."""
-    import fcntl
-    with open(path, "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
+class FileLock:
+    """`with FileLock(path):` others that ask for the file's lock wait, in this process and in others."""
+
+    def __init__(self, path: str):
+        self.path = path
+
+    def __enter__(self) -> "FileLock":
+        import fcntl
+        self._file = open(self.path, "a")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        import fcntl
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        self._file.close()
 
 
-__all__ = ["TempDirectory", "filelock", "is_source_path", "tempdir", "which"]
+def filelock(path: str) -> FileLock:
+    return FileLock(path)
+
+
+__all__ = ["FileLock", "TempDirectory", "filelock", "is_source_path", "tempdir", "which"]

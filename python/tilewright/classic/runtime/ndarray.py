@@ -187,11 +187,13 @@ class NDArray:
         return isinstance(other, NDArray) and self._array.ctypes.data == other._array.ctypes.data
 
     def __repr__(self) -> str:
-        return f"<NDArray shape={self.shape}, cpu({self.device.device_id})>\n{self._array!r}"
+        return f"<tvm.nd.NDArray shape={self.shape}, {self.device}>\n{self._array!r}"
 
 
 def array(arr: Any, device: Device = cpu(), mem_scope: str | None = None, ctx: Device | None = None) -> NDArray:
-    """A copy of the values. ValueError for a device that does not exist."""
+    """A copy of the values. ValueError for a device that does not exist, TypeError for what are no numbers."""
+    if isinstance(arr, (str, bytes)):
+        raise TypeError(f"an array holds numbers, not {arr!r}")
     if (ctx or device).device_type >= SESSION_STEP:
         values = as_array(arr)
         return _remote[1](values.shape, values.dtype, ctx or device, mem_scope).copyfrom(values)

@@ -429,6 +429,22 @@ def riscv_cpu(model: str = "sifive-u54", options: Any = None) -> Target:
     return _named(f"llvm -mtriple={triple} -mcpu={cpu} -mabi={abi} -mattr={features}", "arm_cpu", model, options)
 
 
+_MICRO = {"host": "", "atsamd51": "cortex-m4", "cxd5602gg": "cortex-m4", "esp32": "", "imxrt10xx": "cortex-m7", "mps2_an521": "cortex-m33", "mps3_an547": "cortex-m55", "nrf52840": "cortex-m4+nodsp",
+          "nrf5340dk": "cortex-m33", "rp2040": "cortex-m0", "sam3x8e": "cortex-m3", "stm32f746xx": "cortex-m7", "stm32h7xx": "cortex-m7", "stm32l4r5zi": "cortex-m4", "stm32u5xx": "cortex-m33", "zynq_mp_r5": "cortex-r5"}
+
+
+def micro(model: str = "unknown", options: Any = None) -> Target:
+    """A board without an operating system by its processor's name: C code. ValueError for one that is not known."""
+    if model not in _MICRO:
+        raise ValueError(f"Model {model} not supported by tvm.target.micro. Available models are: {', '.join(_MICRO)}")
+    extra = f" {' '.join(options) if isinstance(options, (list, tuple)) else options}" if options else ""
+    return Target("c -keys=" + ("arm_cpu,cpu" if _MICRO[model] else "cpu") + (f" -mcpu={_MICRO[model]}" if _MICRO[model] else "") + f" -model={model}{extra}")
+
+
+def adreno(model: str = "unknown", options: Any = None) -> Target:
+    return _named("opencl", "adreno", model, options)
+
+
 def vta(model: str = "unknown", options: Any = None) -> Target:
     return _named(f"ext_dev -keys=vta,cpu" + (f" -model={model}" if model != "unknown" else ""), "vta", "unknown", options)
 
@@ -448,6 +464,6 @@ from .compilation_config import CompilationConfig, make_compilation_config  # no
 from .generic_func import GenericFunc, generic_func, get_native_generic_func, override_native_generic_func  # noqa: E402
 from .virtual_device import VirtualDevice  # noqa: E402
 
-__all__ = ["CompilationConfig", "GenericFunc", "Target", "TargetKind", "VirtualDevice", "arm_cpu", "bifrost", "codegen", "compilation_config", "create", "cuda",
-           "datatype", "generic_func", "get_native_generic_func", "hexagon", "intel_graphics", "list_tags", "make_compilation_config", "mali",
+__all__ = ["adreno", "CompilationConfig", "GenericFunc", "Target", "TargetKind", "VirtualDevice", "arm_cpu", "bifrost", "codegen", "compilation_config", "create", "cuda",
+           "datatype", "generic_func", "get_native_generic_func", "hexagon", "intel_graphics", "list_tags", "make_compilation_config", "mali", "micro",
            "override_native_generic_func", "register_tag", "riscv_cpu", "rocm", "vta"]

@@ -152,6 +152,9 @@ class FallbackContext(DispatchContext):
         self.memory.pop((str(target), _key(workload)), None)
 
 
+DispatchContext.current = FallbackContext()  # outside of all others
+
+
 def apply_history_best(records: Any) -> ApplyHistoryBest:
     """ApplyHistoryBest(records)."""
     return ApplyHistoryBest(records)

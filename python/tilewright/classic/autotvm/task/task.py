@@ -154,5 +154,12 @@ def get_config() -> Any:
     return config
 
 
+def __getattr__(name: str) -> Any:  # in the module of their own, which imports this one
+    if name in ("compute_flop", "FlopCalculationError", "template", "TaskTemplate"):
+        from . import templates
+        return getattr(templates, name)
+    raise AttributeError(name)
+
+
 __all__ = ["ConfigSpace", "Task", "args_to_workload", "create", "deserialize_args", "extract_from_multiple_program", "extract_from_program", "get_config",
            "serialize_args"]

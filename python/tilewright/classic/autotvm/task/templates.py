@@ -18,11 +18,15 @@ class FlopCalculationError(RuntimeError):
 
 
 def compute_flop(sch: Any) -> float:
-    """Operations of a schedule as its computations are written. FlopCalculationError: a call decides its sizes; cfg.add_flop says how many there are."""
+    """Operations of a schedule as its computations are written. FlopCalculationError: a call decides its sizes, or there are none; cfg.add_flop says how
+    many there are."""
     try:
-        return float(_core.te_count_flops(sch))
+        count = float(_core.te_count_flops(sch))
     except RuntimeError as error:
         raise FlopCalculationError(str(error)) from error
+    if count == 0:
+        raise FlopCalculationError("Cannot find float number operation in this operator. Please use `cfg.add_flop` to manually set FLOP for this operator")
+    return count
 
 
 class TaskTemplate:
@@ -94,9 +98,6 @@ def template(task_name: str, func: Callable[..., Any] | None = None) -> Any:
 
 def config_of(workload: Any) -> Any:
     """What the current context says; a task's own configuration while it is made or instantiated."""
-    if DispatchContext.current is None:
-        from .dispatcher import FallbackContext
-        return FallbackContext().query(Target.current(), workload)
     return DispatchContext.current.query(Target.current(), workload)
 
 

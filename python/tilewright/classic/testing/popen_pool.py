@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts run in processes of their own."""
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ..registry import get_global_func, register_func
+
+_value = 1
+
+
+def initializer(test_global_state_1: Any, test_global_state_2: Any, test_global_state_3: Any) -> None:
+    global _value
+    _value = (test_global_state_1, test_global_state_2, test_global_state_3)  # type: ignore[assignment]
+
+
+def after_initializer() -> Any:
+    """What the initializer was given."""
+    return _value
+
+
+def timeout_job(n: float) -> None:
+    time.sleep(n * 1.5)
+
+
+def register_ffi() -> None:
+    @register_func("testing.nested_identity_py", override=True)
+    def _identity(arg: Any) -> Any:
+        return arg
+
+
+def call_py_ffi(arg: Any) -> Any:
+    return get_global_func("testing.nested_identity_py")(arg)
+
+
+def call_cpp_ffi(arg: Any) -> Any:
+    return get_global_func("testing.echo")(arg)
+
+
+def call_cpp_py_ffi(arg: Any) -> Any:
+    return get_global_func("testing.nested_identity_py")(get_global_func("testing.echo")(arg))
+
+
+def fast_summation(n: int) -> int:
+    """0 + 1 + ... + n - 1, at once."""
+    return n * (n - 1) // 2
+
+
+def slow_summation(n: int) -> int:
+    """The same, one after another."""
+    total = 0
+    for i in range(n):
+        total += i
+    return total
+
+
+__all__ = ["after_initializer", "call_cpp_ffi", "call_cpp_py_ffi", "call_py_ffi", "fast_summation", "initializer", "register_ffi", "slow_summation", "timeout_job"]
