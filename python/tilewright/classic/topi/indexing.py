@@ -10,7 +10,7 @@ from ..te.tensor import Tensor
 from ..tir import ir_builder, op as tir_op
 from .elemwise import INJECTIVE
 from .transform import axis_of, moved
-from .utils import prod
+from .utils import prod, unravel_index as place_of
 
 
 def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
@@ -28,21 +28,6 @@ def gather_nd(a: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
     return te.compute(shape, lambda *i: a(*i[:batch_dims], *[indices(n, *i[:rank]) for n in range(count)], *i[rank:]), name="T_gather_nd", tag=INJECTIVE)
 
 
-def _copied(builder: Any, source: Any, target: Any, shape: Sequence[Any], f: Any = None) -> None:
-    size = prod(list(shape))
-    with builder.for_range(0, size, name="i") as i:
-        at = _place(i, shape)
-        target[tuple(at)] = source[tuple(at)]
-
-
-def _place(flat: Any, shape: Sequence[Any]) -> list[Any]:
-    out: list[Any] = []
-    for size in reversed(list(shape)):
-        out.append(tir_op.floormod(flat, size))
-        flat = tir_op.floordiv(flat, size)
-    return out[::-1]
-
-
 _COMBINED: dict[str, Any] = {"update": lambda old, new: new, "add": lambda old, new: old + new, "mul": lambda old, new: old * new, "min": lambda old, new: te.min(old, new),
                              "max": lambda old, new: te.max(old, new)}
 
@@ -53,24 +38,35 @@ def _combination(mode: str) -> Any:
     return _COMBINED[mode]
 
 
-def scatter_elements(data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, reduction: str = "update") -> Tensor:
-    """A copy of data where, along an axis, the elements that `indices` says are combined with the updates, in their order."""
-    axis, combined = axis_of(axis, data.ndim), _combination(reduction)
-    if indices.ndim != data.ndim or updates.ndim != data.ndim:
-        raise ValueError(f"scatter takes indices and updates of {data.ndim} dimensions, not of {indices.ndim} and {updates.ndim}")
+def _scattered(name: str, data: Tensor, indices: Tensor, updates: Tensor, mode: str, loop: Sequence[Any], places: Any) -> Tensor:
+    """A copy of data, then for each place of a loop an update: places(index, at) says where in data."""
+    combined = _combination(mode)
 
     def body(ins: Any, outs: Any) -> Any:
         builder = ir_builder.create()
         source, index, update, out = (builder.buffer_ptr(b) for b in (*ins, outs[0]))
-        _copied(builder, source, out, data.shape)
-        with builder.for_range(0, prod(list(indices.shape)), name="j") as j:
-            at = _place(j, indices.shape)
-            number = index[tuple(at)]
-            number = tir_op.if_then_else(number < 0, number + tir_op.const(int(data.shape[axis]), indices.dtype) if isinstance(data.shape[axis], int) else number + data.shape[axis], number)
-            to = tuple([*at[:axis], number, *at[axis + 1:]])
-            out[to] = combined(out[to], update[tuple(at)])
+        with builder.for_range(0, prod(list(data.shape)), name="i") as i:
+            at = tuple(place_of(i, data.shape))
+            out[at] = source[at]
+        with builder.for_range(0, prod(list(loop)), name="j") as j:
+            at = tuple(place_of(j, loop))
+            to = places(index, at)
+            out[to] = combined(out[to], update[at])
         return builder.get()
-    return te.extern([list(data.shape)], [data, indices, updates], body, name="scatter", dtype=data.dtype)
+    return te.extern([list(data.shape)], [data, indices, updates], body, name=name, dtype=data.dtype)
+
+
+def scatter_elements(data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, reduction: str = "update") -> Tensor:
+    """A copy of data where, along an axis, the elements that `indices` says are combined with the updates, in their order."""
+    axis = axis_of(axis, data.ndim)
+    if indices.ndim != data.ndim or updates.ndim != data.ndim:
+        raise ValueError(f"scatter takes indices and updates of {data.ndim} dimensions, not of {indices.ndim} and {updates.ndim}")
+
+    def places(index: Any, at: tuple[Any, ...]) -> tuple[Any, ...]:
+        number, size = index[at], data.shape[axis]
+        size = tir_op.const(int(size), indices.dtype) if isinstance(size, int) else size
+        return (*at[:axis], tir_op.if_then_else(number < 0, number + size, number), *at[axis + 1:])
+    return _scattered("scatter", data, indices, updates, reduction, indices.shape, places)
 
 
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -> Tensor:
@@ -85,21 +81,10 @@ def scatter_add(data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -
 
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "update") -> Tensor:
     """A copy of data where the parts that the columns of `indices` say are combined with the updates, in their order."""
-    count, combined = int(indices.shape[0]), _combination(mode)
+    count, rank = int(indices.shape[0]), indices.ndim - 1
     if count > data.ndim:
         raise ValueError(f"scatter_nd has {count} numbers for each place of {data.ndim} dimensions")
-
-    def body(ins: Any, outs: Any) -> Any:
-        builder = ir_builder.create()
-        source, index, update, out = (builder.buffer_ptr(b) for b in (*ins, outs[0]))
-        _copied(builder, source, out, data.shape)
-        with builder.for_range(0, prod(list(updates.shape)), name="j") as j:
-            at = _place(j, updates.shape)
-            first, rest = at[:indices.ndim - 1], at[indices.ndim - 1:]
-            to = tuple([*[index[tuple([n, *first])] for n in range(count)], *rest])
-            out[to] = combined(out[to], update[tuple(at)])
-        return builder.get()
-    return te.extern([list(data.shape)], [data, indices, updates], body, name="scatter_nd", dtype=data.dtype)
+    return _scattered("scatter_nd", data, indices, updates, mode, updates.shape, lambda index, at: (*[index[(n, *at[:rank])] for n in range(count)], *at[rank:]))
 
 
 def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: float = 0, axis: int = 0) -> Tensor:
