@@ -2,6 +2,7 @@
 #include "driver/bounds.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <set>
 
@@ -64,6 +65,25 @@ Status check_names(const onnx::Model& model, const std::vector<Bound>& bounds, c
 }
 
 }  // namespace
+
+std::vector<Bound> usual_bounds(const onnx::Model& model, const Shapes& given) {
+  std::vector<Bound> out;
+  for (const onnx::ValueInfo& input : model.graph.inputs) {
+    if (given.contains(input.name)) continue;
+    if (!input.type.shape) return {};
+    for (const auto& dim : *input.type.shape) {
+      if (dim.value) continue;
+      std::string name = dim.param;
+      std::transform(name.begin(), name.end(), name.begin(),
+                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      if (name.find("batch") == std::string::npos) return {};
+      const bool known = std::any_of(out.begin(), out.end(), [&](const Bound& b) { return b.name == dim.param; });
+      if (!known) out.push_back({dim.param, 1, 8});
+    }
+  }
+  if (out.size() > 1) return {};
+  return out;
+}
 
 std::string bounds_str(const std::vector<Bound>& bounds) {
   std::string out;

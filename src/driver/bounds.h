@@ -29,6 +29,9 @@ Result<Bound> parse_bound(const std::string& text);
 Result<std::vector<Bound>> parse_bounds(const std::vector<std::string>& texts);
 
 using Shapes = std::map<std::string, std::vector<int64_t>>;  // by input
+// What is taken where nothing is said: batches of 1 to 8, if the only sizes that the model leaves free are called so.
+// Nothing for a model with other free sizes, whose bounds nobody can guess. Inputs in `given` have their shapes.
+std::vector<Bound> usual_bounds(const onnx::Model& model, const Shapes& given);
 // One plan of a bounded library: the shapes of the inputs, and which sizes may be smaller than those say.
 struct BoundedVariant {
   Shapes shapes, smaller;  // the second: for each free size another one, from which is seen what depends on it

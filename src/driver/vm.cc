@@ -12,7 +12,9 @@
 #include "base/work_folder.h"
 #include "codegen/codegen.h"
 #include "driver/model_file.h"
+#include "driver/relay_file.h"
 #include "driver/target_list.h"
+#include "driver/torch_file.h"
 #include "frontend/onnx/defer.h"
 #include "frontend/onnx/import.h"
 #include "frontend/torch/wait.h"
@@ -60,6 +62,26 @@ Result<Compiled> compile_model(const std::string& path, const BuildOptions& opti
   else
     return std::move(built).error();
   return out;
+}
+
+Result<Compiled> compile_within_usual_bounds(const std::string& path, const BuildOptions& options, bool may_be_program,
+                                             std::vector<Bound>* taken) {
+  const bool open = may_be_program && options.bounds.empty() && options.more_shapes.empty() && options.params.empty();
+  if (open && !TW_TRY(is_relay_file(path)) && !TW_TRY(is_torch_file(path)) &&
+      TW_TRY(targets_of(options.target)).size() == 1) {
+    TW_TRY_STATUS(check_options(options));
+    BuildOptions bounded = options;
+    bounded.bounds = usual_bounds(TW_TRY(onnx::read_model(path)), options.shapes);
+    if (!bounded.bounds.empty()) {
+      auto built = build_onnx(path, bounded);
+      // What is wrong with the model, or asks for a program, comes up again without bounds.
+      if (built.ok()) {
+        *taken = std::move(bounded.bounds);
+        return Compiled{std::move(*built), {}};
+      }
+    }
+  }
+  return compile_model(path, options, may_be_program);
 }
 
 Result<std::optional<Program>> program_if_needed(const std::string& path, const BuildOptions& options) {

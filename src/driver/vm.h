@@ -22,6 +22,11 @@ struct Compiled {
 // error, too.
 Result<Compiled> compile_model(const std::string& path, const BuildOptions& options, bool may_be_program);
 
+// The same; but a model that leaves its batch free, and of which options say no bounds, is a library for the batches of
+// usual_bounds where that can be. What was taken is in the options that the library was built by, and in `taken`.
+Result<Compiled> compile_within_usual_bounds(const std::string& path, const BuildOptions& options, bool may_be_program,
+                                             std::vector<Bound>* taken);
+
 // The program of a model that must become one; nothing for others. Errors: those of the import and of make_program.
 Result<std::optional<runtime::vm::Program>> program_if_needed(const std::string& path, const BuildOptions& options);
 

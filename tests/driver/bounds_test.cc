@@ -10,6 +10,7 @@
 
 #include "driver/bounds.h"
 #include "driver/build.h"
+#include "driver/command.h"
 #include "test_folders.h"
 #include "tilewright/compiler.h"
 #include "tilewright/runtime.h"
@@ -148,6 +149,24 @@ TEST_F(BoundsTest, TokensAreAppendedToWhatIsThere) {
                          {"x=2x" + std::to_string(fresh) + "x16", "past_k" + cached, "past_v" + cached}),
                 {{"x", {2, fresh, 16}}, {"past_k", {2, 2, past, 8}}, {"past_v", {2, 2, past, 8}}});
   }
+}
+
+// What a model leaves free and nothing is said of: a batch is 1 to 8, and the compiler says so.
+TEST_F(BoundsTest, BatchesThatNothingIsSaidOfAreOneToEight) {
+  const std::string model = TW_TEST_DATA "/onnx/convnet.onnx", out = folder_ + "/m.so";
+  testing::Said said = testing::command({"compile", model, "-o", out});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_NE(said.out.find("batch=1..8 was taken; --bound batch=LOW..HIGH"), std::string::npos) << said.out;
+  EXPECT_EQ(Model(out).num_variants(), 8u);
+  said = testing::command({"compile", model, "-o", out, "--bound", "none"});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_NE(said.out.find("a VM program"), std::string::npos) << said.out;
+  // Nobody can guess a length, and given shapes leave nothing free.
+  said = testing::command({"compile", TW_TEST_DATA "/onnx/tokens.onnx", "-o", out});
+  EXPECT_NE(said.out.find("a VM program"), std::string::npos) << said.out;
+  said = testing::command({"compile", model, "-o", out, "--shape", "x=3x3x8x8"});
+  EXPECT_EQ(said.out.find("was taken"), std::string::npos) << said.out;
+  EXPECT_EQ(Model(out).num_variants(), 1u);
 }
 
 TEST_F(BoundsTest, OutsideIsAnErrorThatNamesTheBounds) {

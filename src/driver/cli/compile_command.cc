@@ -32,6 +32,7 @@ struct Flags : CompileFlags {
   std::vector<std::string> pools, constant_pools;
   int64_t workspace_alignment = 16, constant_alignment = 16;
   bool tensors_in_pools = false;
+  bool unbounded = false;  // --bound none
 
   Result<std::optional<AheadOfTime>> ahead_of_time(OutputForm form_of_output) const;
 };
@@ -211,7 +212,9 @@ void print(const Flags& flags, const Written& made) {
       if (p.ran) std::printf("%9.2f ms  %s%s\n", p.milliseconds, p.name.c_str(), p.changed ? "" : " (no change)");
 }
 
-int run(const Flags& flags) {
+int run(Flags flags) {
+  flags.unbounded = flags.bounds == std::vector<std::string>{"none"};
+  if (flags.unbounded) flags.bounds.clear();
   auto options = flags.options();
   if (!options.ok()) return fail(options.error());
   if (Status good = check_options(*options); !good.ok()) return fail(good.error());
@@ -241,7 +244,10 @@ int run(const Flags& flags) {
   ProgressLine line(flags.quiet || flags.json);
   options->progress = line.callback();
   auto start = std::chrono::steady_clock::now();
-  auto compiled = compile_model(flags.model, *options, can_be_vm(output, *options));
+  std::vector<Bound> usual;
+  const bool may_be_vm = can_be_vm(output, *options);
+  auto compiled = flags.unbounded || records ? compile_model(flags.model, *options, may_be_vm)
+                                             : compile_within_usual_bounds(flags.model, *options, may_be_vm, &usual);
   if (!compiled.ok() || compiled->program) line.clear();
   if (!compiled.ok()) return fail(std::move(compiled).error().at(flags.model));
   if (compiled->program)
@@ -265,6 +271,11 @@ int run(const Flags& flags) {
     std::printf("%s\n", as_json(flags, {*built, output, records, seconds, size}).dump(2).c_str());
   else
     print(flags, {*built, output, records, seconds, size});
+  if (!usual.empty() && !flags.quiet && !flags.json)
+    std::printf(
+        "note: the model leaves a size free, and %s was taken; --bound %s=LOW..HIGH takes other bounds, --bound none "
+        "makes a program of any size, which needs the compiler where it runs\n",
+        bounds_str(usual).c_str(), usual[0].name.c_str());
   return kExitOk;
 }
 
@@ -293,7 +304,8 @@ Command add_compile(CLI::App* app) {
   flags->add_to(cmd);
   cmd->add_option("--bound", flags->bounds,
                   "Smallest and largest size of a dimension that the model leaves free, by its name or as input.0: "
-                  "batch=1..8. The library runs at every size between, without the compiler")
+                  "batch=1..8. The library runs at every size between, without the compiler. A batch that nothing is "
+                  "said of is 1..8; `none` leaves it free")
       ->type_name("NAME=LOW..HIGH")
       ->allow_extra_args(false);
   cmd->add_option(
