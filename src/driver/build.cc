@@ -72,14 +72,14 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
 }
 
 // From what the passes made. Without keep_modules its weights go as soon as packed ones have replaced them.
-Result<Built> lower_optimized(Built built, const BuildOptions& options, const lower::PanelWidths* panels = nullptr) {
+Result<Built> lower_optimized(Built built, const BuildOptions& options, const lower::WeightForms* forms = nullptr) {
   PassContext context = TW_TRY(pass_context(options, built.target));
   context.instruments.clear();  // they look at Relay modules
   context.dumped = built.dumped;
   lower::MemoryOptions memory;
   if (options.ahead_of_time) memory = TW_TRY(memory_of(*options.ahead_of_time, built.target));
   built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target,
-                                             {options.chooser.get(), built.device_targets, panels, memory, &context}));
+                                             {options.chooser.get(), built.device_targets, forms, memory, &context}));
   std::move(context.log.begin(), context.log.end(), std::back_inserter(built.passes));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
@@ -319,25 +319,29 @@ Result<Built> build_plans(size_t variants, const MakeVariation& make, const Buil
     return own;
   };
   // What every shape and processor does with a weight is known before the first of them packs it.
-  lower::PanelWidths panels;
+  lower::WeightForms forms;
   std::vector<Variation> optimized;
   for (size_t p = 0; p < plans && several; ++p) {
     Variation v = TW_TRY(make(p % variants, options_of(p), together && p + variants >= plans));
-    TW_TRY_STATUS(panels.add(v.built.optimized, v.built.target));
+    TW_TRY_STATUS(forms.add(v.built.optimized, v.built.target));
     if (together) optimized.push_back(std::move(v));
   }
+  forms.agree();
   std::vector<Built> built;  // by processor
+  lower::Variants joined;
   for (size_t p = 0; p < plans; ++p) {
     report(options, "lower", static_cast<double>(p) / static_cast<double>(plans));
     const BuildOptions own = options_of(p);
     Variation v =
         p < optimized.size() ? std::move(optimized[p]) : TW_TRY(make(p % variants, own, p + variants >= plans));
-    Built one = TW_TRY(lower_optimized(std::move(v.built), own, several ? &panels : nullptr));
+    Built one = TW_TRY(lower_optimized(std::move(v.built), own, several ? &forms : nullptr));
     if (v.within) set_free_sizes(*v.within, v.inputs, v.outputs, &one.lowered.plan);
-    if (p % variants == 0)
+    if (p % variants == 0) {
       built.push_back(std::move(one));
-    else
-      lower::merge_variant(&built.back().lowered, std::move(one.lowered));
+      joined = {};
+    } else {
+      joined.add(&built.back().lowered, std::move(one.lowered));
+    }
   }
   for (size_t t = 0; t < built.size(); ++t) {
     if (t > 0) name_kernels_for(built[t].target, &built[t].lowered);

@@ -13,7 +13,7 @@
 namespace tilewright::lower {
 
 struct Choice;      // strategy.h
-class PanelWidths;  // panel_widths.h
+class WeightForms;  // weight_forms.h
 
 struct GraphTensor {
   std::string name;
@@ -61,10 +61,10 @@ struct Graph {
   std::vector<Group> groups;  // in execution order
   std::vector<int> inputs, outputs;
   std::vector<std::string> output_names;
-  std::vector<int32_t> devices = {1};   // types; the first is the CPU
-  std::vector<relay::Expr> keep;        // functions made here (copies), kept alive
-  bool placed = false;                  // place() has run: halos are known
-  const PanelWidths* panels = nullptr;  // that the library's variants agree on; null: each product takes its own
+  std::vector<int32_t> devices = {1};  // types; the first is the CPU
+  std::vector<relay::Expr> keep;       // functions made here (copies), kept alive
+  bool placed = false;                 // place() has run: halos are known
+  const WeightForms* forms = nullptr;  // that the library's variants agree on; null: each kernel takes its own
 };
 
 // A group that copies tensor `id`, without its output.

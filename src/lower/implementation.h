@@ -34,6 +34,21 @@ std::optional<std::vector<C>> read_config(const std::string& text, const std::ve
 //   fits(problem, site, config)   whether there is such a kernel (a configuration may come from a record)
 //   cost(problem, site, config)
 //   make(problem, site, config)   the Choice but for its cost
+// and, where a weight is packed in one of several forms,
+//   forms(problem, site)          pairs: a form and the best configuration that reads it
+template <class K>
+constexpr auto forms_of() -> std::vector<FormedConfig> (*)(const Problem&) {
+  if constexpr (requires(const Problem& p) { K::forms(p, *K::site(p)); })
+    return [](const Problem& p) {
+      std::vector<FormedConfig> out;
+      if (const auto site = K::site(p))
+        for (const auto& [form, config] : K::forms(p, *site))
+          out.push_back({form, {topi::to_text(config), K::cost(p, *site, config)}});
+      return out;
+    };
+  else
+    return nullptr;
+}
 template <class K>
 constexpr Implementation tuned(const char* op, const char* name, int plevel, bool by_place = false) {
   return {op,
@@ -54,7 +69,8 @@ constexpr Implementation tuned(const char* op, const char* name, int plevel, boo
             choice->cost = K::cost(p, *site, *config);
             return choice;
           },
-          by_place};
+          by_place,
+          forms_of<K>()};
 }
 
 }  // namespace tilewright::lower

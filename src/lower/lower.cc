@@ -49,11 +49,11 @@ std::vector<Pass<Lowering>> lowering_passes(LoweringSetting* setting, std::optio
   return passes;
 }
 
-Result<Lowered> run_steps(const Module& module, LoweringSetting* setting, const PanelWidths* panels,
+Result<Lowered> run_steps(const Module& module, LoweringSetting* setting, const WeightForms* forms,
                           PassContext* context) {
   auto start = std::make_shared<LoweringState>();
   start->graph = TW_TRY(extract_graph(module));
-  start->graph.panels = panels;
+  start->graph.forms = forms;
   start->out.plan.metadata = module.metadata;
   std::optional<Diagnostic> failed;
   const auto passes = lowering_passes(setting, &failed);
@@ -74,7 +74,7 @@ Result<Lowered> lower_module(const Module& fused, const Target& target, const Lo
   for (;;) {
     LoweringSetting setting{target, options.chooser ? *options.chooser : by_cost, options.device_targets,
                             options.memory};
-    auto lowered = run_steps(module, &setting, options.panels, options.context ? options.context : &own);
+    auto lowered = run_steps(module, &setting, options.forms, options.context ? options.context : &own);
     if (!setting.culprit) {
       if (lowered.ok()) lowered->taken_apart = std::move(taken_apart);
       return lowered;

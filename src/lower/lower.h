@@ -8,9 +8,9 @@
 #include "base/formats/plan.h"
 #include "ir/pass_context.h"
 #include "lower/memory_options.h"
-#include "lower/panel_widths.h"
 #include "lower/strategy.h"
 #include "lower/weight.h"
+#include "lower/weight_forms.h"
 #include "relay/expr.h"
 
 namespace tilewright::lower {
@@ -55,7 +55,7 @@ using DeviceTargets = std::map<int32_t, Target>;
 struct LowerOptions {
   const KernelChooser* chooser = nullptr;  // null: the cost model
   DeviceTargets device_targets;
-  const PanelWidths* panels = nullptr;
+  const WeightForms* forms = nullptr;
   MemoryOptions memory;
   PassContext* context = nullptr;  // the steps run as passes with it, and are in its log; null: one of their own
 };

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <set>
+#include <utility>
 
 #include "base/format.h"
 #include "base/hash.h"
@@ -18,15 +17,23 @@ std::string text_without_name(tir::PrimFunc kernel) {
   return tir::to_text(kernel);
 }
 
-// Where each of other's weights lies among those of `into`.
-std::vector<uint64_t> joined_offsets(Lowered* into, const Lowered& other) {
+uint64_t hash_of_kernel(uint32_t device, const std::string& text) {
+  return hash_bytes(text.data(), text.size()) ^ device;
+}
+
+}  // namespace
+
+std::vector<uint64_t> JoinedWeights::join(Lowered* into, const Lowered& other) {
   plan::Plan& first = into->plan;
-  std::multimap<uint64_t, size_t> param_of;
-  for (size_t i = 0; i < into->params.size(); ++i) param_of.emplace(into->params[i].content_hash(), i);
+  for (; known_ < into->params.size(); ++known_) {
+    param_of_.emplace(into->params[known_].content_hash(), known_);
+    const plan::Param& p = first.params[known_];
+    end_ = std::max(end_, (p.offset + p.bytes + 63) / 64 * 64);
+  }
   std::vector<uint64_t> new_offset;
   for (size_t i = 0; i < other.params.size(); ++i) {
     const uint64_t hash = other.params[i].content_hash();
-    auto [begin, end] = param_of.equal_range(hash);
+    auto [begin, end] = param_of_.equal_range(hash);
     auto same = std::find_if(begin, end, [&](const auto& entry) {
       return into->params[entry.second] == other.params[i] &&
              first.params[entry.second].bytes == other.plan.params[i].bytes;
@@ -35,25 +42,23 @@ std::vector<uint64_t> joined_offsets(Lowered* into, const Lowered& other) {
       new_offset.push_back(first.params[same->second].offset);
       continue;
     }
-    uint64_t at = 0;
-    for (const plan::Param& p : first.params) at = std::max(at, (p.offset + p.bytes + 63) / 64 * 64);
     plan::Param p = other.plan.params[i];
-    p.offset = at;
-    param_of.emplace(hash, into->params.size());
-    new_offset.push_back(at);
+    p.offset = end_;
+    end_ = (p.offset + p.bytes + 63) / 64 * 64;
+    param_of_.emplace(hash, into->params.size());
+    new_offset.push_back(p.offset);
     // Kernels may read a full vector at the last element.
-    first.params_bytes = std::max(first.params_bytes, (at + p.bytes + 63) / 64 * 64 + 64);
+    first.params_bytes = std::max(first.params_bytes, end_ + 64);
     first.params.push_back(std::move(p));
     into->params.push_back(other.params[i]);
+    ++known_;
   }
-
   return new_offset;
 }
 
-}  // namespace
+namespace {
 
-void merge_weights(Lowered* into, Lowered* other) {
-  const std::vector<uint64_t> new_offset = joined_offsets(into, *other);
+void move_weights(const std::vector<uint64_t>& new_offset, Lowered* other) {
   plan::Plan& plan = other->plan;
   auto move = [&](std::vector<plan::Buffer>* buffers) {
     for (plan::Buffer& buffer : *buffers) {
@@ -72,30 +77,53 @@ void merge_weights(Lowered* into, Lowered* other) {
   plan.params_bytes = 0;
 }
 
-void merge_variant(Lowered* into, Lowered variant) {
-  plan::Plan &first = into->plan, &other = variant.plan;
-  std::map<std::string, uint32_t> kernel_of;
-  std::set<std::string> names;
-  for (size_t i = 0; i < into->kernels.size(); ++i) {
-    kernel_of.emplace(format("{} {}", into->kernel_devices[i], text_without_name(into->kernels[i])),
-                      static_cast<uint32_t>(i));
-    names.insert(into->kernels[i].name);
+}  // namespace
+
+void merge_weights(Lowered* into, Lowered* other) { move_weights(JoinedWeights().join(into, *other), other); }
+
+void Variants::know_kernels(const Lowered& into) {
+  for (; known_ < into.kernels.size(); ++known_) {
+    kernel_of_.emplace(hash_of_kernel(into.kernel_devices[known_], text_without_name(into.kernels[known_])),
+                       static_cast<uint32_t>(known_));
+    names_.emplace(into.kernels[known_].name, 0);
   }
+}
+
+std::string Variants::free_name(const std::string& base) {
+  auto [at, fresh] = names_.try_emplace(base, 0);
+  if (fresh) return base;
+  for (;;) {
+    std::string name = format("{}_v{}", base, ++at->second);
+    if (names_.try_emplace(name, 0).second) return name;
+  }
+}
+
+void Variants::add(Lowered* into, Lowered variant) {
+  plan::Plan &first = into->plan, &other = variant.plan;
+  know_kernels(*into);
   std::vector<uint32_t> new_kernel;
   for (size_t i = 0; i < variant.kernels.size(); ++i) {
     tir::PrimFunc& kernel = variant.kernels[i];
-    auto [slot, fresh] = kernel_of.try_emplace(format("{} {}", variant.kernel_devices[i], text_without_name(kernel)),
-                                               static_cast<uint32_t>(into->kernels.size()));
-    new_kernel.push_back(slot->second);
-    if (!fresh) continue;
-    const std::string base = kernel.name;
-    for (int n = 1; !names.insert(kernel.name).second; ++n) kernel.name = format("{}_v{}", base, n);
+    const uint32_t device = variant.kernel_devices[i];
+    const std::string text = text_without_name(kernel);
+    const uint64_t hash = hash_of_kernel(device, text);
+    auto [begin, end] = kernel_of_.equal_range(hash);
+    const auto same = std::find_if(begin, end, [&](const auto& entry) {
+      return into->kernel_devices[entry.second] == device && text_without_name(into->kernels[entry.second]) == text;
+    });
+    if (same != end) {
+      new_kernel.push_back(same->second);
+      continue;
+    }
+    kernel.name = free_name(kernel.name);
+    new_kernel.push_back(static_cast<uint32_t>(into->kernels.size()));
+    kernel_of_.emplace(hash, new_kernel.back());
     first.kernels.push_back(kernel.name);
     into->kernels.push_back(std::move(kernel));
-    into->kernel_devices.push_back(variant.kernel_devices[i]);
+    into->kernel_devices.push_back(device);
   }
-
-  merge_weights(into, &variant);
+  known_ = into->kernels.size();
+  move_weights(weights_.join(into, variant), &variant);
   for (plan::Step& step : other.steps) {
     if (step.kind == plan::StepKind::kKernel) step.kernel = new_kernel[step.kernel];
     if (step.kind == plan::StepKind::kExternal) step.kernel += static_cast<uint32_t>(first.externals.size());

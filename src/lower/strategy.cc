@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "lower/compute.h"
+#include "lower/weight_forms.h"
 #include "relay/op.h"
 
 namespace tilewright::lower {
@@ -68,10 +69,52 @@ std::vector<const Implementation*> implementations_of(std::string_view op) {
   return out;
 }
 
+std::vector<FormedConfig> formed_configs(const Implementation& implementation, const Problem& problem) {
+  if (implementation.forms) return implementation.forms(problem);
+  std::vector<FormedConfig> out;
+  for (Config& config : implementation.configs(problem, 1)) out.push_back({"", std::move(config)});
+  return out;
+}
+
 namespace {
 
 // Configurations that a report shows of each candidate.
 constexpr size_t kListedConfigurations = 5;
+
+// Those of the implementation that read one of these forms, the best first.
+std::vector<Config> configs_of_forms(const Implementation& implementation, const Problem& problem,
+                                     const std::set<std::string>& forms) {
+  if (!implementation.forms)
+    return forms.contains("") ? implementation.configs(problem, kListedConfigurations) : std::vector<Config>();
+  std::vector<Config> out;
+  for (FormedConfig& formed : implementation.forms(problem))
+    if (forms.contains(formed.form)) out.push_back(std::move(formed.config));
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Config& a, const Config& b) { return a.cost.weighed() < b.cost.weighed(); });
+  return out;
+}
+
+// Every implementation that applies. Where others read the weight, too, those that read a form they agreed on; no
+// forms: all.
+std::vector<Candidate> candidates_of_forms(const Problem& problem, const std::set<std::string>& agreed) {
+  std::vector<Candidate> out;
+  for (const Implementation* implementation : implementations_of(problem.anchor.op)) {
+    auto configs = agreed.empty() ? implementation->configs(problem, kListedConfigurations)
+                                  : configs_of_forms(*implementation, problem, agreed);
+    if (!configs.empty()) out.push_back({implementation, std::move(configs)});
+  }
+  return out;
+}
+
+std::vector<Candidate> candidates_for(const Problem& problem) {
+  const WeightForms* forms = problem.graph.forms;
+  if (forms && problem.anchor.inputs.size() > 1 && problem.constant(1)) {
+    const std::set<std::string> agreed = forms->agreed(problem.input(1).data);
+    auto out = candidates_of_forms(problem, agreed);
+    if (!out.empty()) return out;
+  }
+  return candidates_of_forms(problem, {});
+}
 
 // Operators that wait for sizes or values say what they wait for.
 Status check_expanded(const Group& group) {
@@ -132,10 +175,7 @@ Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, 
   const Anchor anchor = find_anchor(*group.function);
   if (!anchor.call) return std::shared_ptr<const Choice>(injective_choice(graph, group, target));
   const Problem problem{graph, group, anchor, target};
-  std::vector<Candidate> candidates;
-  for (const Implementation* implementation : implementations_of(anchor.op))
-    if (auto configs = implementation->configs(problem, kListedConfigurations); !configs.empty())
-      candidates.push_back({implementation, std::move(configs)});
+  std::vector<Candidate> candidates = candidates_for(problem);
   if (candidates.empty()) return no_kernel(problem);
   return std::shared_ptr<const Choice>(TW_TRY(chosen(problem, std::move(candidates), chooser)));
 }

@@ -24,6 +24,12 @@ struct Config {
   topi::Cost cost;
 };
 
+// A configuration, and the form of the weight that its kernel reads: equal forms of one constant are the same bytes.
+struct FormedConfig {
+  std::string form;  // empty: the constant as it is
+  Config config;
+};
+
 struct Choice;
 
 struct Problem {
@@ -69,6 +75,8 @@ struct Implementation {
   // Whether its configurations depend on the halos of its operands, which other groups' kernels decide: it is asked
   // again once they are known (Graph::placed), and what it says then has the same halos.
   bool by_place = false;
+  // The best configuration for each form that its weight, the second operand, can have; null: it has one form.
+  std::vector<FormedConfig> (*forms)(const Problem&) = nullptr;
 };
 std::span<const Implementation> attention_implementations();
 std::span<const Implementation> byte_implementations();
@@ -84,6 +92,8 @@ std::span<const Implementation> vision_implementations();
 std::span<const Implementation> winograd_implementations();
 std::span<const Implementation> direct_implementations();  // of last resort
 std::vector<const Implementation*> implementations_of(std::string_view op);
+// Implementation::forms, or its best configuration where there is one form.
+std::vector<FormedConfig> formed_configs(const Implementation& implementation, const Problem& problem);
 
 // An implementation that applies, with the best of its configurations, the guess first. A chooser that wants more asks
 // the implementation for them.

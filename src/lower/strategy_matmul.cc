@@ -2,7 +2,7 @@
 // Matrix products.
 #include "lower/compute.h"
 #include "lower/implementation.h"
-#include "lower/panel_widths.h"
+#include "lower/weight_forms.h"
 #include "relay/ops/attrs.h"
 #include "topi/block_dense.h"
 #include "topi/gemm.h"
@@ -38,7 +38,7 @@ std::optional<bool> is_nk(const Problem& p) {
 // library share theirs.
 DataType weights_kept_in(const Problem& p, const topi::GemmProblem& problem) {
   constexpr int64_t kFewRows = 4, kMuch = 1 << 18;
-  if (problem.dtype != kFloat32 || problem.m > kFewRows || problem.k * problem.n * 4 < kMuch || p.graph.panels)
+  if (problem.dtype != kFloat32 || problem.m > kFewRows || problem.k * problem.n * 4 < kMuch || p.graph.forms)
     return problem.dtype;
   return topi::small_dtype_of(p.input(1).data);
 }
@@ -68,9 +68,9 @@ struct PackedProduct {
   static std::optional<Site> site(const Problem& p) {
     auto problem = packed_product(p);
     if (!problem) return std::nullopt;
-    const PanelWidths* panels = p.graph.panels;
-    const bool dots = topi::packed_as_dots(*problem, p.target) && (!panels || panels->as_dots(p.input(1).data));
-    if (panels && !dots) problem->panel = panels->vectors(p.input(1).data);
+    const WeightForms* forms = p.graph.forms;
+    const bool dots = topi::packed_as_dots(*problem, p.target) && (!forms || forms->as_dots(p.input(1).data));
+    if (forms && !dots) problem->panel = forms->panel_vectors(p.input(1).data);
     return Site{*problem, *is_nk(p), weights_kept_in(p, *problem), dots};
   }
   // The product as a kernel of this configuration sees it.
@@ -82,13 +82,13 @@ struct PackedProduct {
   static std::vector<Config> configs(const Problem& p, const Site& s, size_t most) {
     std::vector<Config> out;
     if (s.dots) out.push_back({1, 1, 1, true, s.kept});
-    if (!s.dots || !p.graph.panels)
+    if (!s.dots || !p.graph.forms)
       for (const topi::GemmConfig& c : topi::configs(s.problem, p.target, most))
         if (out.size() < most) out.push_back({c.mr, c.nr, c.k_unroll, false, s.kept});
     return out;
   }
   static bool fits(const Problem& p, const Site& s, const Config& c) {
-    const bool agreed = !p.graph.panels || c.dots == s.dots;
+    const bool agreed = !p.graph.forms || c.dots == s.dots;
     return agreed && (c.weights == s.kept || c.weights == s.problem.dtype) &&
            topi::fits(problem_of(s, c), c.tile(), p.target);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/format.h"
 #include "lower/conv_problem.h"
 #include "lower/implementation.h"
 #include "topi/winograd.h"
@@ -109,6 +110,14 @@ struct Winograd {
   }
   static std::vector<Config> configs(const Problem& p, const WinogradSite& s, size_t most) {
     return topi::winograd_configs(s.problem, s.tile_height, s.tile_width, s.from_memory, p.target, most);
+  }
+  // Tiles of output channels lie one after another.
+  static std::vector<std::pair<std::string, Config>> forms(const Problem& p, const WinogradSite& s) {
+    std::vector<std::pair<std::string, Config>> out;
+    for (const Config& c :
+         topi::winograd_config_of_columns(s.problem, s.tile_height, s.tile_width, s.from_memory, p.target))
+      out.emplace_back(format("winograd {}x{} of {}", c.tile_height, c.tile_width, c.oc_blocks), c);
+    return out;
   }
   static bool fits(const Problem&, const WinogradSite& s, const Config& c) {
     return c.tile_height == s.tile_height && c.tile_width == s.tile_width && topi::fits(s.problem, c);

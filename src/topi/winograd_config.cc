@@ -273,6 +273,21 @@ WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile
   return winograd_configs(p, tile_height, tile_width, weights_from_memory, target, 1)[0];
 }
 
+std::vector<WinogradConfig> winograd_config_of_columns(const Conv2dProblem& p, int tile_height, int tile_width,
+                                                       bool weights_from_memory, const Target& target) {
+  std::vector<WinogradConfig> best;
+  std::vector<double> best_time;
+  // They come by the number of columns.
+  weigh(p, tile_height, tile_width, weights_from_memory, target, [&](const WinogradConfig& c, double time) {
+    if (best.empty() || best.back().oc_blocks != c.oc_blocks) {
+      best.push_back(c), best_time.push_back(time);
+    } else if (time < best_time.back() * 0.999) {
+      best.back() = c, best_time.back() = time;
+    }
+  });
+  return best;
+}
+
 bool fits(const Conv2dProblem& p, const WinogradConfig& c) {
   return c.block_tiles >= 1 && c.rows >= 1 && c.oc_blocks >= 1 && c.ic_unroll >= 1 && p.lanes % c.ic_unroll == 0 &&
          winograd_applies(p, c.tile_height, c.tile_width);

@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "driver/graphs.h"
+#include "lower/weight_forms.h"
 
 namespace tilewright::driver {
 namespace {
@@ -75,6 +77,45 @@ TEST(WinogradChoice, WeightsThatAreNotFiniteStayDirect) {
     w.set_double(1234, bad);
     EXPECT_EQ(chosen(module_of(x, conv(x, w))), std::vector<std::string>{"direct"});
   }
+}
+
+// The bytes of all weights that the library of these modules holds, each of them once.
+uint64_t weight_bytes(const std::vector<Built>& optimized, const lower::WeightForms* forms) {
+  std::map<uint64_t, uint64_t> bytes;
+  for (const Built& one : optimized) {
+    lower::LowerOptions options;
+    options.forms = forms;
+    auto lowered = lower::lower_module(one.optimized, one.target, options);
+    EXPECT_TRUE(lowered.ok()) << lowered.error().str();
+    for (size_t i = 0; lowered.ok() && i < lowered->params.size(); ++i)
+      bytes[lowered->params[i].content_hash()] = lowered->plan.params[i].bytes;
+  }
+  uint64_t sum = 0;
+  for (const auto& [hash, size] : bytes) sum += size;
+  return sum;
+}
+
+// Alone, batches and processors take other tiles, in other widths; together they take what suits all.
+TEST(WinogradChoice, BatchesAndProcessorsShareWeights) {
+  const Tensor first = weights(128, 128), second = weights(192, 128);
+  std::vector<Built> all;
+  uint64_t largest = 0;
+  lower::WeightForms forms;
+  for (const char* target : {"llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3 -vector-width=512"})
+    for (int64_t batch : {1, 2, 3, 5, 8}) {
+      Expr x = input({batch, 128, 7, 7});
+      BuildOptions options;
+      options.target = target;
+      auto one = optimize(module_of(x, conv(conv(x, first), second)), options);
+      ASSERT_TRUE(one.ok()) << one.error().str();
+      ASSERT_TRUE(forms.add(one->optimized, one->target).ok());
+      all.push_back(std::move(*one));
+      largest = std::max(largest, weight_bytes({all.back()}, nullptr));
+    }
+  forms.agree();
+  const uint64_t together = weight_bytes(all, &forms), apart = weight_bytes(all, nullptr);
+  EXPECT_LE(together, largest * 14 / 10);
+  EXPECT_GT(apart, together * 2) << "the batches want different forms, or this shows nothing";
 }
 
 TEST(WinogradChoice, RoundingBeyondTheBudgetTakesADirectKernel) {
