@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "topi/conv2d_loops.h"
 #include "topi/reduce_steps.h"
@@ -15,6 +16,8 @@ using namespace tir;
 namespace {
 
 int64_t group_width(const Conv2dProblem& p) { return p.in_channels / p.groups; }
+// Groups of 12 channels do not end where blocks do: a lane's group may reach into the block before or behind.
+bool crosses_blocks(const Conv2dProblem& p) { return p.lanes % group_width(p) != 0; }
 
 // Pixels of a row that `width` outputs side by side read.
 int64_t used_pixels(const Conv2dProblem& p, int64_t width) {
@@ -39,7 +42,12 @@ double narrow_tile_cycles(const Conv2dProblem& p, const NarrowGroupsConfig& c, i
   const double pixels_in = static_cast<double>(height * used_pixels(p, width));
   // Two shuffles where channels come from another part of the block, the first for several channels.
   const double part = 4, moves = w > part ? 1 / std::min(part, static_cast<double>(c.channels)) : 0;
-  const double sums = pixels * w * kw, shuffles = pixels_in * w * (1 + moves);
+  const double sums = pixels * w * kw;
+  if (crosses_blocks(p)) {  // two elements from memory make a vector
+    const double crossing = std::max({sums / fmas, (2 * pixels_in * w + w * kw) / loads, 4.4 * w * kw});
+    return static_cast<double>(p.kernel_height) * (crossing + 1 + kw * w / 4) + 24 + 2 * pixels / fmas;
+  }
+  const double shuffles = pixels_in * w * (1 + moves);
   // Shuffles, one a cycle, share a unit that multiplies.
   const double row = std::max({sums / fmas, (sums + shuffles) / (1.5 * fmas), shuffles, 4.4 * w * kw,
                                (pixels_in * w / c.channels + w * kw) / loads});
@@ -59,14 +67,14 @@ double image_cycles(const Conv2dProblem& p, const NarrowGroupsConfig& c, const T
 }  // namespace
 
 bool is_narrow_group(int64_t in, int64_t out, int64_t lanes) {
-  return in == out && in > 1 && in < lanes && lanes % in == 0;
+  return in == out && in > 1 && in < lanes && (lanes % in == 0 || (in == 12 && lanes == 16));
 }
 
 std::vector<NarrowGroupsConfig> narrow_groups_configs(const Conv2dProblem& p, const Target& target, size_t most) {
   NarrowGroupsConfig best;
   double best_cycles = std::numeric_limits<double>::infinity();
   std::vector<Weighed<NarrowGroupsConfig>> all;
-  for (int64_t channels = 1; channels <= group_width(p); channels *= 2)
+  for (int64_t channels = 1; channels <= group_width(p) && group_width(p) % channels == 0; channels *= 2)
     for (int64_t height = 1; height <= std::min<int64_t>(p.out_height, 4); ++height)
       for (int64_t width = 1; width <= p.out_width; ++width) {
         // Sums, weights, a pixel and its shuffled form share the registers.
@@ -110,9 +118,15 @@ struct NarrowGroupsKernel {
   const Buffer tap = make_buffer("tap", vector, c.channels* p.kernel_width, Scope::kRegister);
   const Buffer pixel = make_buffer("pixel", vector, 1, Scope::kRegister);
 
+  // What is known of a block of channels: where it begins in the group of its first lane, and how many of its lanes
+  // belong to groups.
+  struct Block {
+    int64_t start, lanes;
+  };
   // Pixels (h0 + r, w0 + i) of a block of channels, whose sums are `acc`.
   struct Tile {
     const Index& at;  // image, block of channels, tile of rows
+    Block block;
     PrimExpr h0, w0, data_at, weights_at;
     int height, width;
     Buffer acc;
@@ -124,35 +138,54 @@ struct NarrowGroupsKernel {
     Stmt all = parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
       return bind_all(unravel(unit, units), [&](Index at) {
         return bind("weights_at", at[1] * panel + weights.offset, [&](const PrimExpr& weights_at) {
-          const int tail = static_cast<int>(p.out_height % c.tile_height);
-          if (p.out_height < c.tile_height) return row(at, weights_at, tail);
-          Stmt whole = row(at, weights_at, c.tile_height);
-          if (tail == 0) return whole;
-          return make_if(eq(at[2], make_int(units[2] - 1)), row(at, weights_at, tail), whole);
+          return each_kind_of_block(at[1], [&](const Block& block) {
+            const int tail = static_cast<int>(p.out_height % c.tile_height);
+            if (p.out_height < c.tile_height) return row(at, block, weights_at, tail);
+            Stmt whole = row(at, block, weights_at, c.tile_height);
+            if (tail == 0) return whole;
+            return make_if(eq(at[2], make_int(units[2] - 1)), row(at, block, weights_at, tail), whole);
+          });
         });
       });
     });
     return allocate(tap, allocate(pixel, all));
   }
 
-  Stmt row(const Index& at, const PrimExpr& weights_at, int height) const {
+  // Blocks that begin at the same place of a group are alike, but for the last, which may have lanes of no group.
+  Stmt each_kind_of_block(const PrimExpr& block, const std::function<Stmt(const Block&)>& body) const {
+    if (!crosses_blocks(p)) return body({0, v});
+    const int64_t kinds = width_of_group / std::gcd(width_of_group, int64_t{v}), blocks = ceil_div(p.out_channels, v);
+    auto start = [&](int64_t i) { return i * v % width_of_group; };
+    const bool cut = p.out_channels % v != 0;
+    const int64_t whole = blocks - (cut ? 1 : 0), used = std::min(kinds, whole);
+    Stmt out = cut ? body({start(blocks - 1), p.out_channels % v}) : body({start(used - 1), v});
+    for (int64_t i = cut ? used : used - 1; i-- > 0;) {
+      PrimExpr is = eq(floormod(block, kinds), make_int(i));
+      if (cut) is = logical_and(lt(block, make_int(whole)), is);
+      out = make_if(is, body({start(i), v}), out);
+    }
+    return out;
+  }
+
+  Stmt row(const Index& at, const Block& block, const PrimExpr& weights_at, int height) const {
     const int64_t tiles = p.out_width / c.tile_width;
     const int tail = static_cast<int>(p.out_width % c.tile_width);
     return bind("h0", at[2] * c.tile_height, [&](PrimExpr h0) {
       std::vector<Stmt> body;
       if (tiles > 0)
         body.push_back(loop("wt", tiles, [&](const PrimExpr& wt) {
-          return tile(at, h0, wt * c.tile_width, weights_at, height, c.tile_width);
+          return tile(at, block, h0, wt * c.tile_width, weights_at, height, c.tile_width);
         }));
-      if (tail > 0) body.push_back(tile(at, h0, make_int(tiles * c.tile_width), weights_at, height, tail));
+      if (tail > 0) body.push_back(tile(at, block, h0, make_int(tiles * c.tile_width), weights_at, height, tail));
       return seq(std::move(body));
     });
   }
 
-  Stmt tile(const Index& at, const PrimExpr& h0, const PrimExpr& w0, const PrimExpr& weights_at, int height,
-            int width) const {
-    Tile t{at,         h0,     w0,    {},
-           weights_at, height, width, make_buffer("acc", vector, int64_t{height} * width, Scope::kRegister)};
+  Stmt tile(const Index& at, const Block& block, const PrimExpr& h0, const PrimExpr& w0, const PrimExpr& weights_at,
+            int height, int width) const {
+    Tile t{at,     block, h0,
+           w0,     {},    weights_at,
+           height, width, make_buffer("acc", vector, int64_t{height} * width, Scope::kRegister)};
     const PrimExpr from = at[0] * in.image + at[1] * in.block + h0 * (p.stride_height * in.height) +
                           w0 * (p.stride_width * in.width) +
                           (data.offset - p.pad_top * in.height - p.pad_left * in.width);
@@ -193,8 +226,9 @@ struct NarrowGroupsKernel {
   }
   void pixel_passes(std::vector<Stmt>* steps, const Tile& t, const PrimExpr& row, int64_t first, int r,
                     int64_t x) const {
-    const PrimExpr block =
-        widened(load(data.buffer, ramp(row + (r * p.stride_height * in.height + x * in.width), 1, v)));
+    const PrimExpr at_pixel = row + (r * p.stride_height * in.height + x * in.width);
+    PrimExpr block;
+    if (!crosses_blocks(p)) block = widened(load(data.buffer, ramp(at_pixel, 1, v)));
     for (int64_t i = 0; i < c.channels; ++i) {
       std::vector<Stmt> uses;
       for (int64_t k = 0; k < p.kernel_width; ++k)
@@ -205,7 +239,9 @@ struct NarrowGroupsKernel {
                     multiply_add(load(pixel, make_int(0)), load(tap, make_int(k * c.channels + i)), load(t.acc, at))));
         }
       if (uses.empty()) return;
-      steps->push_back(store(pixel, make_int(0), own_channel(block, first + i)));
+      steps->push_back(
+          store(pixel, make_int(0),
+                crosses_blocks(p) ? own_element(t.block, at_pixel, first + i) : own_channel(block, first + i)));
       steps->insert(steps->end(), uses.begin(), uses.end());
     }
   }
@@ -222,6 +258,24 @@ struct NarrowGroupsKernel {
     bool in_place = true;
     for (int l = 0; l < v; ++l) in_place = in_place && parts[static_cast<size_t>(l)] == l;
     return shuffle({in_place ? block : shuffle({block}, parts)}, lanes);
+  }
+  // The same where a block's groups begin and end in others: each group's channel fills the group's lanes. Lanes of no
+  // group are zero.
+  PrimExpr own_element(const Block& block, const PrimExpr& at_pixel, int64_t channel) const {
+    PrimExpr out;
+    auto take = [&](int64_t from_lane, const PrimExpr& value) {
+      std::vector<int> lanes;
+      for (int l = 0; l < v; ++l) lanes.push_back(l < from_lane ? l : v + l);
+      out = out ? shuffle({out, value}, lanes) : value;
+    };
+    for (int64_t group = -block.start; group < block.lanes; group += width_of_group) {
+      const int64_t from = group + channel, others = from < 0 ? -1 : from / v;
+      const PrimExpr element = load(data.buffer, at_pixel + (others * in.block + (from - others * v)));
+      take(std::max<int64_t>(0, group),
+           broadcast(element->dtype == vector.element() ? element : cast(vector.element(), element), v));
+    }
+    if (block.lanes < v) take(block.lanes, make_const(vector, 0));
+    return out;
   }
   PrimExpr widened(const PrimExpr& value) const { return value->dtype == vector ? value : cast(vector, value); }
 };

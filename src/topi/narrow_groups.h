@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grouped convolution on channel-blocked activations, where a block of channels holds several groups: each output lane
 // takes its own group's input channel, by a shuffle of the pixel's block, and a shuffled pixel meets every tap of a row
-// that uses it. Padding is the input's halo.
+// that uses it. Groups of 12, which reach over the ends of blocks, take it from memory. Padding is the input's halo.
 #pragma once
 #include "topi/conv2d_nchwc.h"
 
@@ -18,7 +18,8 @@ struct NarrowGroupsConfig {
   }
 };
 
-// Whether the kernel takes groups of so many input and output channels: a block of `lanes` holds several of them.
+// Whether the kernel takes groups of so many input and output channels: a block of `lanes` holds several of them, or
+// parts of two.
 bool is_narrow_group(int64_t in, int64_t out, int64_t lanes);
 
 // The fastest by the cost model, then the others; at most `most`.

@@ -77,15 +77,15 @@ TEST(Kernels, NarrowGroups) {
         conv(call("sigmoid", {bias(conv(relu(conv(y, 72, 72, 1, 1, 0)), 24, 24, 3, 1, 1, 3), 24)}), 16, 24, 1, 1, 0));
   check({y}, relu(bias(conv(conv(y, 48, 72, 1, 1, 0), 144, 8, 1, 1, 0, 6), 144)));
 }
-// Several groups in a block, the last of which need not be full, over windows, strides and sizes that nothing was made
-// for.
+// Several groups in a block, and groups that end within one; the last block need not be full; over windows, strides and
+// sizes that nothing was made for.
 TEST(Kernels, SeveralGroupsInABlock) {
   std::mt19937 random(5);
   auto draw = [&](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
   for (const char* target : {"llvm", "llvm -mcpu=x86-64-v3"})
-    for (int64_t width : {2, 4, 8})
+    for (int64_t width : {2, 4, 8, 12, 24, 40})
       for (int64_t window : {1, 3, 5}) {
-        const int64_t groups = draw(2, 9), channels = (16 / width - 1 + groups) * width;
+        const int64_t groups = draw(2, 9), channels = (std::max<int64_t>(1, 16 / width) - 1 + groups) * width;
         const int64_t dilation = draw(1, 2), stride = draw(1, 3), pad = draw(0, window / 2);
         Expr x = input(
             "x", {draw(1, 2), channels, draw(1, 12) + dilation * (window - 1), draw(1, 33) + dilation * (window - 1)});

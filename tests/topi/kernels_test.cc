@@ -168,10 +168,16 @@ TEST(NarrowGroups, EveryTile) {
   KernelSet set;
   std::vector<Check> checks;
   const int64_t v = set.target().lanes(32), n = 2, h = 7, w = 11;
-  for (const auto& [width, k, s, d] :
-       std::vector<std::array<int64_t, 4>>{{2, 3, 1, 1}, {4, 3, 2, 1}, {v / 2, 3, 1, 2}, {v / 2, 1, 2, 1}}) {
+  for (const auto& [width, k, s, d] : std::vector<std::array<int64_t, 4>>{{2, 3, 1, 1},
+                                                                          {4, 3, 2, 1},
+                                                                          {v / 2, 3, 1, 2},
+                                                                          {v / 2, 1, 2, 1},
+                                                                          {12, 3, 1, 1},
+                                                                          {12, 3, 2, 1},
+                                                                          {12, 1, 1, 1}}) {
     if (!is_narrow_group(width, width, v)) continue;  // a block of the narrowest vectors holds one group of 4
-    const int64_t c = 2 * v - width, pad = d * (k / 2), blocks = 2;
+    // Groups of 12: five, so that one begins in the last block and none behind it.
+    const int64_t c = v % width == 0 ? 2 * v - width : 5 * width, pad = d * (k / 2), blocks = ceil_div(c, v);
     Conv2dProblem p;
     p.batch = n, p.in_channels = p.out_channels = c, p.groups = c / width, p.lanes = static_cast<int>(v);
     p.in_height = h, p.in_width = w, p.kernel_height = p.kernel_width = k, p.stride_height = p.stride_width = s;

