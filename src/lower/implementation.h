@@ -2,6 +2,8 @@
 // How the tables of implementations are written: each entry is a function where there is nothing to choose, or a class
 // with configurations of one type.
 #pragma once
+#include <algorithm>
+
 #include "lower/strategy.h"
 #include "topi/config.h"
 
@@ -35,15 +37,28 @@ std::optional<std::vector<C>> read_config(const std::string& text, const std::ve
 //   cost(problem, site, config)
 //   make(problem, site, config)   the Choice but for its cost
 // and, where a weight is packed in one of several forms,
-//   forms(problem, site)          pairs: a form and the best configuration that reads it
+//   forms(problem, site)          of each the best configuration that reads it (Formed)
+template <class C>
+struct Formed {
+  std::string form;
+  C config;
+  double weighed = 1;  // what it was chosen by, which may count more than its cost
+};
 template <class K>
 constexpr auto forms_of() -> std::vector<FormedConfig> (*)(const Problem&) {
   if constexpr (requires(const Problem& p) { K::forms(p, *K::site(p)); })
     return [](const Problem& p) {
       std::vector<FormedConfig> out;
-      if (const auto site = K::site(p))
-        for (const auto& [form, config] : K::forms(p, *site))
-          out.push_back({form, {topi::to_text(config), K::cost(p, *site, config)}});
+      const auto site = K::site(p);
+      if (!site) return out;
+      const auto formed = K::forms(p, *site);
+      // The best of them costs what it costs alone, and the others as many times more as they were weighed.
+      const auto best = std::min_element(formed.begin(), formed.end(),
+                                         [](const auto& a, const auto& b) { return a.weighed < b.weighed; });
+      if (best == formed.end()) return out;
+      const double time = K::cost(p, *site, best->config).weighed() / best->weighed;
+      for (const auto& one : formed)
+        out.push_back({one.form, {topi::to_text(one.config), K::cost(p, *site, one.config)}, time * one.weighed});
       return out;
     };
   else

@@ -72,7 +72,10 @@ std::vector<const Implementation*> implementations_of(std::string_view op) {
 std::vector<FormedConfig> formed_configs(const Implementation& implementation, const Problem& problem) {
   if (implementation.forms) return implementation.forms(problem);
   std::vector<FormedConfig> out;
-  for (Config& config : implementation.configs(problem, 1)) out.push_back({"", std::move(config)});
+  for (Config& config : implementation.configs(problem, 1)) {
+    const double time = config.cost.weighed();
+    out.push_back({"", std::move(config), time});
+  }
   return out;
 }
 
@@ -86,11 +89,12 @@ std::vector<Config> configs_of_forms(const Implementation& implementation, const
                                      const std::set<std::string>& forms) {
   if (!implementation.forms)
     return forms.contains("") ? implementation.configs(problem, kListedConfigurations) : std::vector<Config>();
+  std::vector<FormedConfig> formed = implementation.forms(problem);
+  std::stable_sort(formed.begin(), formed.end(),
+                   [](const FormedConfig& a, const FormedConfig& b) { return a.time < b.time; });
   std::vector<Config> out;
-  for (FormedConfig& formed : implementation.forms(problem))
-    if (forms.contains(formed.form)) out.push_back(std::move(formed.config));
-  std::stable_sort(out.begin(), out.end(),
-                   [](const Config& a, const Config& b) { return a.cost.weighed() < b.cost.weighed(); });
+  for (FormedConfig& one : formed)
+    if (forms.contains(one.form)) out.push_back(std::move(one.config));
   return out;
 }
 

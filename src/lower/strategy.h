@@ -28,6 +28,7 @@ struct Config {
 struct FormedConfig {
   std::string form;  // empty: the constant as it is
   Config config;
+  double time;  // microseconds, as choices count them
 };
 
 struct Choice;

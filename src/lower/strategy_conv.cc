@@ -114,7 +114,7 @@ struct PairedGroups {
   static std::vector<Config> configs(const Problem& p, const topi::Conv2dProblem& c, size_t most) {
     return topi::paired_groups_configs(c, p.target, most);
   }
-  static std::vector<std::pair<std::string, Config>> forms(const Problem& p, const topi::Conv2dProblem& c) {
+  static std::vector<Formed<Config>> forms(const Problem& p, const topi::Conv2dProblem& c) {
     return {{"pairs of groups", configs(p, c, 1)[0]}};
   }
   static bool fits(const Problem&, const topi::Conv2dProblem& c, const Config& config) { return topi::fits(c, config); }

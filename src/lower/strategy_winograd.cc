@@ -112,11 +112,11 @@ struct Winograd {
     return topi::winograd_configs(s.problem, s.tile_height, s.tile_width, s.from_memory, p.target, most);
   }
   // Tiles of output channels lie one after another.
-  static std::vector<std::pair<std::string, Config>> forms(const Problem& p, const WinogradSite& s) {
-    std::vector<std::pair<std::string, Config>> out;
-    for (const Config& c :
+  static std::vector<Formed<Config>> forms(const Problem& p, const WinogradSite& s) {
+    std::vector<Formed<Config>> out;
+    for (const auto& [time, c] :
          topi::winograd_config_of_columns(s.problem, s.tile_height, s.tile_width, s.from_memory, p.target))
-      out.emplace_back(format("winograd {}x{} of {}", c.tile_height, c.tile_width, c.oc_blocks), c);
+      out.push_back({format("winograd {}x{} of {}", c.tile_height, c.tile_width, c.oc_blocks), c, time});
     return out;
   }
   static bool fits(const Problem&, const WinogradSite& s, const Config& c) {

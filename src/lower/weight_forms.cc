@@ -71,7 +71,7 @@ void WeightForms::add_forms(const Problem& problem) {
     if (formed.empty() || i->plevel < plevel) continue;
     if (i->plevel > plevel) reader.forms.clear(), plevel = i->plevel;
     for (const FormedConfig& one : formed) {
-      const FormCost cost{one.config.cost.weighed(), one.config.cost.bytes};
+      const FormCost cost{one.time, one.config.cost.bytes};
       auto [at, fresh] = reader.forms.emplace(one.form, cost);
       if (!fresh && cost.time < at->second.time) at->second = cost;
     }

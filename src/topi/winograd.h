@@ -33,9 +33,10 @@ std::vector<WinogradConfig> winograd_configs(const Conv2dProblem& problem, int t
                                              bool weights_from_memory, const Target& target, size_t most);
 WinogradConfig winograd_config(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory,
                                const Target& target);
-// The best for each width of a tile of output channels: weights of one width and tile are the same.
-std::vector<WinogradConfig> winograd_config_of_columns(const Conv2dProblem& problem, int tile_height, int tile_width,
-                                                       bool weights_from_memory, const Target& target);
+// The best for each width of a tile of output channels, whose weights are the same, with the time it was weighed by.
+std::vector<Weighed<WinogradConfig>> winograd_config_of_columns(const Conv2dProblem& problem, int tile_height,
+                                                                int tile_width, bool weights_from_memory,
+                                                                const Target& target);
 // Whether a kernel of this configuration can be made for the problem.
 bool fits(const Conv2dProblem& problem, const WinogradConfig& config);
 Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, bool weights_from_memory,

@@ -273,17 +273,15 @@ WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile
   return winograd_configs(p, tile_height, tile_width, weights_from_memory, target, 1)[0];
 }
 
-std::vector<WinogradConfig> winograd_config_of_columns(const Conv2dProblem& p, int tile_height, int tile_width,
-                                                       bool weights_from_memory, const Target& target) {
-  std::vector<WinogradConfig> best;
-  std::vector<double> best_time;
+std::vector<Weighed<WinogradConfig>> winograd_config_of_columns(const Conv2dProblem& p, int tile_height, int tile_width,
+                                                                bool weights_from_memory, const Target& target) {
+  std::vector<Weighed<WinogradConfig>> best;
   // They come by the number of columns.
   weigh(p, tile_height, tile_width, weights_from_memory, target, [&](const WinogradConfig& c, double time) {
-    if (best.empty() || best.back().oc_blocks != c.oc_blocks) {
-      best.push_back(c), best_time.push_back(time);
-    } else if (time < best_time.back() * 0.999) {
-      best.back() = c, best_time.back() = time;
-    }
+    if (best.empty() || best.back().second.oc_blocks != c.oc_blocks)
+      best.emplace_back(time, c);
+    else if (time < best.back().first * 0.999)
+      best.back() = {time, c};
   });
   return best;
 }
