@@ -77,6 +77,28 @@ if(TILEWRIGHT_COMPILER)
   target_link_options(tilewright_compiler PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/compiler.map)
 endif()
 
+# Decoders of pictures: a library of its own, opened when a program decodes its first picture, each format where its
+# library is (decision 029).
+function(tw_picture_format define library packages header)
+  find_path(TW_${define}_INCLUDE ${header} PATH_SUFFIXES openjpeg-2.5 openjpeg-2.4)
+  find_library(TW_${define}_LIBRARY ${library})
+  if(TW_${define}_INCLUDE AND TW_${define}_LIBRARY)
+    target_include_directories(tw_pictures SYSTEM PRIVATE ${TW_${define}_INCLUDE})
+    target_compile_definitions(tw_pictures PRIVATE TW_${define})
+    target_link_libraries(tw_pictures PUBLIC ${TW_${define}_LIBRARY})
+  else()
+    message(STATUS "${library} is not here (Debian's ${packages}): programs do not decode its pictures")
+  endif()
+endfunction()
+tw_picture_format(JPEG jpeg libjpeg-dev jpeglib.h)
+tw_picture_format(PNG png libpng-dev png.h)
+tw_picture_format(WEBP webp libwebp-dev webp/decode.h)
+tw_picture_format(TIFF tiff libtiff-dev tiffio.h)
+tw_picture_format(OPENJPEG openjp2 libopenjp2-7-dev openjpeg.h)
+add_library(tilewright_pictures MODULE ${CMAKE_SOURCE_DIR}/src/pictures/plugin_main.cc)
+target_link_libraries(tilewright_pictures PRIVATE tw_pictures)
+target_link_options(tilewright_pictures PRIVATE -Wl,--gc-sections -static-libstdc++ -static-libgcc -s -Wl,--exclude-libs,ALL)
+
 # Other people's kernels, each a plug-in of its own, opened when asked for: built where their library is (decision 022).
 find_path(TILEWRIGHT_DNNL_INCLUDE oneapi/dnnl/dnnl_version.h)
 find_library(TILEWRIGHT_DNNL_LIBRARY dnnl)

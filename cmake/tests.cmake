@@ -28,7 +28,7 @@ function(tw_room_tests room)
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   endforeach()
 endfunction()
-foreach(room base runtime rpc inputs cli ir arith relay tir te topi lower codegen tune frontend driver)
+foreach(room base runtime rpc pictures inputs cli ir arith relay tir te topi lower codegen tune frontend driver)
   if(TARGET tw_${room} AND (TARGET tw_codegen OR NOT room STREQUAL "topi"))  # topi's tests run machine code
     tw_room_tests(${room})
   endif()

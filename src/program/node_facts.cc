@@ -67,11 +67,13 @@ constexpr ValueOperands kValueOperands[] = {
 constexpr std::string_view kHostOps[] = {"NonZero",           "Compress",           "Unique",
                                          "NonMaxSuppression", "SequenceAt",         "SequenceInsert",
                                          "SequenceErase",     "SequenceLength",     "ConcatFromSequence",
-                                         "SplitToSequence",   "OptionalHasElement", "OptionalGetElement"};
+                                         "SplitToSequence",   "OptionalHasElement", "OptionalGetElement",
+                                         "ImageDecoder"};
 constexpr std::string_view kEvaluateOps[] = {"StringConcat",   "StringSplit",     "StringNormalizer",
                                              "RegexFullMatch", "TfIdfVectorizer", "LabelEncoder"};
 constexpr std::string_view kNoText[] = {
-    "Equal", "Shape", "Size", "RegexFullMatch", "TfIdfVectorizer", "SequenceLength", "OptionalHasElement"};
+    "Equal",       "Shape", "Size", "RegexFullMatch", "TfIdfVectorizer", "SequenceLength", "OptionalHasElement",
+    "ImageDecoder"};
 
 template <class List>
 bool contains(const List& list, std::string_view name) {
@@ -291,7 +293,8 @@ std::string host_source(const Expr& e) {
   const auto& node = *attrs_as<OnnxNodeAttrs>(attrs);
   std::string out = node.op;
   for (const std::string& s : node.settings)
-    if (const size_t value = s.find('='); value != std::string::npos && is_integer(s.c_str() + value + 1))
+    if (const size_t value = s.find('=');
+        value != std::string::npos && (node.op == "ImageDecoder" || is_integer(s.c_str() + value + 1)))
       out += "\n" + s;
   return out;
 }

@@ -55,7 +55,7 @@ Result<int64_t> HostCall::attribute(const char* name, int64_t fallback) const {
 }
 
 HostFunction find_host_function(std::string_view name) {
-  for (auto table : {value_functions(), tensor_functions(), select_functions()})
+  for (auto table : {value_functions(), tensor_functions(), select_functions(), picture_functions()})
     for (const HostEntry& e : table)
       if (name == e.name) return e.function;
   return nullptr;

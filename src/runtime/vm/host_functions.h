@@ -39,9 +39,10 @@ struct HostEntry {
   HostFunction function;
 };
 // One per file; find_host_function looks through all.
-std::span<const HostEntry> value_functions();   // host_values.cc
-std::span<const HostEntry> tensor_functions();  // host_tensors.cc
-std::span<const HostEntry> select_functions();  // host_select.cc
+std::span<const HostEntry> value_functions();    // host_values.cc
+std::span<const HostEntry> tensor_functions();   // host_tensors.cc
+std::span<const HostEntry> select_functions();   // host_select.cc
+std::span<const HostEntry> picture_functions();  // host_pictures.cc
 
 // A region of format "host": its first line names the function, the others are attributes.
 struct HostRegion {

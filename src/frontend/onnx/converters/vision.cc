@@ -160,8 +160,19 @@ Values max_roi_pool(NodeContext& c) {
                  }))};
 }
 
+// A function of the runtime: how large the picture is stands in its bytes.
+Values image_decoder(NodeContext& c) {
+  const std::string pixels = c.string_attr("pixel_format", "RGB");
+  if (pixels != "RGB" && pixels != "BGR" && pixels != "Grayscale")
+    c.fail_type(format("its pixel_format '{}' is unknown", pixels));
+  if (c.dtype(c.input(0)) != kUInt8) c.fail_type("an encoded picture is a vector of uint8");
+  throw ConversionFailure{Diagnostic(ErrorCode::kFreeDimension, "the size of a decoded picture is only known in a run",
+                                     {}, "compile the model as a VM program")};
+}
+
 constexpr ConverterEntry kVisionConverters[] = {{"Col2Im", 18, col2im},
                                                 {"Det", 11, det},
+                                                {"ImageDecoder", 20, image_decoder},
                                                 {"MaxUnpool", 9, max_unpool},
                                                 {"MaxRoiPool", 1, max_roi_pool},
                                                 {"RoiAlign", 10, roi_align}};

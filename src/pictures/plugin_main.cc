@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoders as a library of their own, which the runtime opens when a program decodes a picture.
+#include <cstring>
+#include <new>
+
+#include "pictures/picture.h"
+
+// 0: decoded into what `allocate` gave (null: 1); 1: nothing that can be decoded; 2: *missing is the library it takes.
+extern "C" __attribute__((visibility("default"))) int32_t tw_pictures_decode(
+    const uint8_t* bytes, uint64_t size, uint8_t* (*allocate)(void* context, int64_t height, int64_t width),
+    void* context, const char** missing) try {
+  const auto decoded = tilewright::pictures::decode({bytes, static_cast<size_t>(size)});
+  if (decoded.missing) {
+    *missing = decoded.missing;
+    return 2;
+  }
+  if (!decoded.picture) return 1;
+  uint8_t* to = allocate(context, decoded.picture->height, decoded.picture->width);
+  if (!to) return 1;
+  std::memcpy(to, decoded.picture->pixels.data(), decoded.picture->pixels.size());
+  return 0;
+} catch (const std::bad_alloc&) {
+  return 1;
+}
