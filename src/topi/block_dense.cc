@@ -187,8 +187,7 @@ Cost estimate(const BlockDenseProblem& p, const Target& target) {
   const double weights = n * k * static_cast<double>(p.bits) / 8 + n * static_cast<double>(p.blocks()) * 8;
   cost.bytes = weights + 4 * m * (n + k);
   const double cycles = m * (k * n / target.lanes(32) * 2 / target.machine.fmas_per_cycle(target.vector_bits) + 2 * k);
-  cost.microseconds =
-      std::max(cycles / target.machine.cycles_per_microsecond(), weights / (target.machine.dram_gbps * 1e3));
+  cost.microseconds = overlapped_microseconds(cycles, weights, target.machine.dram_gbps, target.machine);
   return cost;
 }
 

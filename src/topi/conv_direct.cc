@@ -108,8 +108,8 @@ Cost estimate(const ConvDirectProblem& p, const ConvDirectConfig& c, const View&
   const double outputs = static_cast<double>(product(out.shape));
   cost.flops = 2 * taps * outputs;
   cost.bytes = 4 * (static_cast<double>(product(data.shape)) + outputs);
-  cost.microseconds = std::max(conv_direct_cycles(p, c, data, out, target) / target.machine.cycles_per_microsecond(),
-                               cost.bytes / (target.machine.l3_gbps * 1e3));
+  cost.microseconds = overlapped_microseconds(conv_direct_cycles(p, c, data, out, target), cost.bytes,
+                                              target.machine.l3_gbps, target.machine);
   return cost;
 }
 

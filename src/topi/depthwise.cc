@@ -83,8 +83,8 @@ Cost estimate(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target&
   cost.flops = 2 * taps * rows * p.channels * p.out_width;
   cost.bytes = input_bytes(p) + 4 * blocks * p.lanes * rows * p.out_width;
   const double cycles = rows * blocks * p.kernel_depth * row_cycles(p, c, target);
-  double rate = cost.bytes <= target.machine.l2_bytes ? target.machine.l2_gbps : target.machine.l3_gbps;
-  cost.microseconds = std::max(cycles / target.machine.cycles_per_microsecond(), cost.bytes / (rate * 1e3));
+  cost.microseconds =
+      overlapped_microseconds(cycles, cost.bytes, cache_gbps(cost.bytes, target.machine), target.machine);
   return cost;
 }
 

@@ -97,9 +97,8 @@ Cost estimate(const Conv2dProblem& p, const NarrowGroupsConfig& c, const Target&
   Cost cost;
   cost.flops = 2 * taps * static_cast<double>(p.batch * p.out_channels * p.out_height * p.out_width);
   cost.bytes = 4 * blocks * p.lanes * static_cast<double>(p.in_height * p.in_width + p.out_height * p.out_width);
-  const double rate = cost.bytes <= target.machine.l2_bytes ? target.machine.l2_gbps : target.machine.l3_gbps;
-  cost.microseconds = std::max(blocks * image_cycles(p, c, target) / target.machine.cycles_per_microsecond(),
-                               cost.bytes / (rate * 1e3));
+  cost.microseconds = overlapped_microseconds(blocks * image_cycles(p, c, target), cost.bytes,
+                                              cache_gbps(cost.bytes, target.machine), target.machine);
   return cost;
 }
 

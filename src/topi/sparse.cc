@@ -287,8 +287,7 @@ Cost estimate(const SparseProblem& p, const SparseConfig& c, const Target& targe
     cycles = cost.flops / 2 / c.lanes / std::min(per_cycle, at_once / 4);
     if (c.turned) cycles += 0.3 * static_cast<double>(p.m * p.k);
   }
-  cost.microseconds =
-      std::max(cycles / target.machine.cycles_per_microsecond(), cost.bytes / (target.machine.l2_gbps * 1e3));
+  cost.microseconds = overlapped_microseconds(cycles, cost.bytes, target.machine.l2_gbps, target.machine);
   return cost;
 }
 

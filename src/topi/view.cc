@@ -165,4 +165,12 @@ DataType accumulator_dtype(DataType dtype) {
   return dtype;
 }
 
+double overlapped_microseconds(double cycles, double bytes, double gbps, const MachineModel& machine) {
+  return std::max(cycles / machine.cycles_per_microsecond(), bytes / (gbps * 1e3));
+}
+
+double cache_gbps(double bytes, const MachineModel& machine) {
+  return bytes <= static_cast<double>(machine.l2_bytes) ? machine.l2_gbps : machine.l3_gbps;
+}
+
 }  // namespace tilewright::topi

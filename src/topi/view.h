@@ -102,5 +102,9 @@ struct Cost {
   // What choices are compared by: both thread counts weigh the same.
   double weighed() const { return microseconds + shared; }
 };
+// Of one thread, whose arithmetic and memory overlap. `gbps`: 10^9 bytes a second.
+double overlapped_microseconds(double cycles, double bytes, double gbps, const MachineModel& machine);
+// How fast data of so many bytes come: from the second-level cache where they fit.
+double cache_gbps(double bytes, const MachineModel& machine);
 
 }  // namespace tilewright::topi
