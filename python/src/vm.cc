@@ -165,7 +165,7 @@ void bind_vm(nb::module_& m) {
   });
   m.def("vm_program_of", [](const std::string& path) -> nb::object {  // None: an ordinary library
     auto artifact = unwrap(runtime::Artifact::load(path));
-    auto program = unwrap(runtime::vm::program_of(*artifact));
+    auto program = unwrap(runtime::vm::program_of(artifact));
     return program ? nb::cast(Program(*program)) : nb::none();
   });
   m.def("vm_listing", [](nb::bytes code) {  // bytecode of any classic .ro, without its kernels

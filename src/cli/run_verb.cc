@@ -197,7 +197,7 @@ Result<int> run_program(const RunOptions& o, const Model& model) {
                       "compile the model for fixed sizes with --shape");
   const double begin = now_ms();
   auto artifact = TW_TRY(runtime::Artifact::load(o.model.model));
-  auto program = TW_TRY(runtime::vm::program_of(*artifact));
+  auto program = TW_TRY(runtime::vm::program_of(artifact));
   runtime::vm::Specialize specialize;
   if (auto function = compiler_symbol("tw_compiler_specialize", "run"); function.ok())
     specialize = runtime::vm::specialize_with(program, reinterpret_cast<runtime::vm::SpecializeFunction>(*function),

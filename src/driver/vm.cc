@@ -152,7 +152,7 @@ void drop_unused(Program* program) {
   for (runtime::vm::Region& region : program->regions)
     for (auto& piece : region.pieces) {
       auto [at, fresh] = moved.emplace(piece, kept.size());
-      if (fresh) kept.append(program->shared, piece.first, piece.second);
+      if (fresh) kept.append(program->shared.view(), piece.first, piece.second);
       piece.first = at->second;
     }
   program->shared = std::move(kept);

@@ -36,7 +36,7 @@ namespace {
 Result<std::unique_ptr<tw_vm>> load(const std::string& path, const tw_vm_options& options) {
   auto vm = std::make_unique<tw_vm>();
   auto artifact = TW_TRY(runtime::Artifact::load(path));
-  vm->program = TW_TRY(runtime::vm::program_of(*artifact));
+  vm->program = TW_TRY(runtime::vm::program_of(artifact));
   if (!vm->program)
     return Diagnostic(ErrorCode::kUnsupportedModel, "the library is no VM program: its sizes are fixed", path,
                       "run it with tilewright::Executor (tilewright/runtime.h)");

@@ -111,6 +111,13 @@ const OnnxNodeAttrs* onnx_node(const Expr& e) {
   return call ? attrs_as<OnnxNodeAttrs>(call->attrs) : nullptr;
 }
 
+// Whether the type says every size.
+bool is_fixed(const Type& type) {
+  if (const auto* t = as_tensor(type)) return static_shape(t->shape).has_value();
+  const auto* tuple = as_tuple(type);
+  return tuple && std::all_of(tuple->fields.begin(), tuple->fields.end(), is_fixed);
+}
+
 bool is_text(const Type& type) {
   if (const auto* t = as_tensor(type)) return t->dtype.is_string();
   const auto* tuple = as_tuple(type);
@@ -171,6 +178,10 @@ bool NodeFacts::settled(const Expr& branch) {
 }
 
 bool NodeFacts::find_settled(const IfNode& branch) {
+  // Sides alike in all sizes are compiled once and for all, not for each value of the input.
+  if (known(branch.condition) == Known::kInput && is_fixed(branch.then_branch->type) &&
+      is_fixed(branch.else_branch->type) && type_equal(branch.then_branch->type, branch.else_branch->type))
+    return false;
   const bool several = as_tuple(branch.type) != nullptr;
   return known(branch.condition) != Known::kNo && is_part_of_region(branch.then_branch, several) &&
          is_part_of_region(branch.else_branch, several);

@@ -48,7 +48,8 @@ class NodeFacts {
   Known known(const Expr& e);
   bool text(const Expr& e);
   const Treatment& treatment(const Expr& call);
-  // Whether a branch is decided when a region is compiled and its sides are operators of that region.
+  // Whether a branch is decided when a region is compiled, because sizes may depend on it, and its sides are operators
+  // of that region.
   bool settled(const Expr& branch);
 
  private:

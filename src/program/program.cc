@@ -19,7 +19,7 @@ Diagnostic unsupported(const Expr& e, std::string what) {
   return Diagnostic(ErrorCode::kUnsupportedModel, std::move(what), e->span ? *e->span : "");
 }
 
-ProgramCompiler::ProgramCompiler(const Module& module) : module_(module), regions_(program_) {
+ProgramCompiler::ProgramCompiler(const Module& module) : module_(module) {
   for (const auto& [name, function] : module.functions)
     for (const Expr& e : post_order(function, true))
       has_references = has_references || e->kind == ExprKind::kRefCreate || e->kind == ExprKind::kRefRead ||
@@ -77,6 +77,7 @@ Result<Program> ProgramCompiler::run(const std::string& target) {
   }
   for (const auto& [name, function] : module_.functions)
     TW_TRY_STATUS(compile(static_cast<size_t>(index_[name]), name, *as<FunctionNode>(function), {}, nullptr));
+  program_.shared = regions_.take_shared();
   TW_TRY_STATUS(runtime::vm::verify_executable(program_.executable));
   return std::move(program_);
 }

@@ -68,9 +68,9 @@ Region RegionWriter::write(const char* format_name, const relay::Expr& function)
     auto found = stored_.find({place, type});
     if (found == stored_.end()) {
       const std::string bytes = bytes_of(t);
-      const std::pair<uint64_t, uint64_t> at{program_.shared.size(), bytes.size()};
-      program_.shared += bytes;
-      program_.shared = padded(std::move(program_.shared), '\0');
+      const std::pair<uint64_t, uint64_t> at{shared_.size(), bytes.size()};
+      shared_ += bytes;
+      shared_ = padded(std::move(shared_), '\0');
       found = stored_.emplace(std::pair(place, type), at).first;
       constants_.push_back(t);
     }

@@ -17,11 +17,12 @@ namespace tilewright::program {
 
 class RegionWriter {
  public:
-  explicit RegionWriter(runtime::vm::Program& program) : program_(program) {}
   runtime::vm::Region write(const char* format, const relay::Expr& function);
+  // What the regions' pieces are of (Program::shared).
+  std::string take_shared() { return std::move(shared_); }
 
  private:
-  runtime::vm::Program& program_;
+  std::string shared_;
   std::map<std::pair<const void*, std::string>, std::pair<uint64_t, uint64_t>> stored_;  // by bytes, dtype and shape
   std::vector<Tensor> constants_;  // keeps the bytes that stored_ goes by
 };

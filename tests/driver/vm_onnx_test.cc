@@ -34,7 +34,7 @@ std::shared_ptr<const runtime::vm::Program> compiled(const std::string& model) {
   auto artifact = runtime::Artifact::load(file);
   std::filesystem::remove(file);
   EXPECT_TRUE(artifact.ok());
-  auto program = runtime::vm::program_of(**artifact);
+  auto program = runtime::vm::program_of(*artifact);
   EXPECT_TRUE(program.ok() && *program);
   return *program;
 }

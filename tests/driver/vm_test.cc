@@ -42,7 +42,7 @@ class VmProgramTest : public ::testing::Test {
     auto artifact = runtime::Artifact::load(file_);
     ASSERT_TRUE(artifact.ok()) << artifact.error().str();
     artifact_ = *artifact;
-    auto program = runtime::vm::program_of(*artifact_);
+    auto program = runtime::vm::program_of(artifact_);
     ASSERT_TRUE(program.ok() && *program);
     program_ = *program;
   }

@@ -248,7 +248,7 @@ TEST(VmProgram, WhatRegionsMayBe) {
   p.inputs = {{"n", kInt64, {}}};
   p.outputs = {"y"};
   p.regions.resize(4, {"relay", {"a", "b"}, "source"});
-  p.shared = "12345678";
+  p.shared = std::string("12345678");
   auto reads = [](const Program& program) { return read_program(bytes_of(write_program(program))).ok(); };
   ASSERT_TRUE(reads(p));
   auto with = [&](Region r) {
@@ -373,7 +373,7 @@ TEST(VmProgram, TruncatedAndFlippedBytes) {
   p.regions.resize(4, {"relay", {"a", "b"}, "source"});
   p.regions[1] = {"host", {"a0", "a1"}, "Slice\naxis=0"};
   p.regions[2].pieces = {{0, 4}, {6, 2}};
-  p.shared = "12345678";
+  p.shared = std::string("12345678");
   const std::string bytes = write_program(p);
   auto read = read_program(bytes_of(bytes));
   ASSERT_TRUE(read.ok()) << read.error().str();

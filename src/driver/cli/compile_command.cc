@@ -83,7 +83,11 @@ int write_program(const Flags& flags, std::optional<runtime::vm::Program> progra
   auto written = export_program(*program, std::filesystem::path(flags.model).stem().string(), output);
   if (!written.ok()) return fail(written.error());
   if (flags.json) {
-    nlohmann::json j{{"output", output}, {"kind", "vm"}, {"target", program->target}, {"outputs", program->outputs}};
+    nlohmann::json j{{"output", output},
+                     {"kind", "vm"},
+                     {"target", program->target},
+                     {"outputs", program->outputs},
+                     {"needs_compiler", needs_compiler(*program)}};
     for (const auto& t : program->inputs)
       j["inputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
     std::printf("%s\n", j.dump(2).c_str());
@@ -100,15 +104,19 @@ int write_program(const Flags& flags, std::optional<runtime::vm::Program> progra
   }
   std::printf("%s: a VM program: sizes, control flow or values that only a run can tell (--explain says which); ",
               output.c_str());
-  if (regions > 0 || ready == 0)
-    std::printf("%d region%s, compiled when sizes are first met\n", regions, regions == 1 ? "" : "s");
-  if (ready > 0)
-    std::printf("%d%s region%s with kernels%s\n", ready, regions > 0 ? " more" : "", ready == 1 ? "" : "s",
-                needs_compiler(*program) ? "" : ": no compiler is needed where it runs");
+  std::string parts;
+  auto part = [&](int count, const char* what) {
+    if (count > 0) parts += format("{}{} region{} {}", parts.empty() ? "" : ", ", count, count == 1 ? "" : "s", what);
+  };
+  part(regions, "compiled when sizes are first met");
+  part(ready, "with kernels");
+  part(evaluated, "evaluated");
+  if (!needs_compiler(*program)) parts += format("{}no compiler is needed where it runs", parts.empty() ? "" : ": ");
+  std::printf("%s\n", parts.c_str());
   const bool free = std::any_of(program->inputs.begin(), program->inputs.end(), [](const auto& t) {
     return std::any_of(t.shape.begin(), t.shape.end(), [](int64_t d) { return d < 0; });
   });
-  if (free)
+  if (free && needs_compiler(*program))
     std::printf(
         "note: the compiler is needed where it runs; --bound NAME=LOW..HIGH for each free size makes a library "
         "that needs none\n");

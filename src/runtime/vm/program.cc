@@ -13,6 +13,13 @@ Diagnostic bad(const char* what) {
   return Diagnostic(ErrorCode::kBadArtifact, format("the VM program is damaged: {}", what), {},
                     "compile the model again");
 }
+// A length and so many bytes.
+StoredBytes read_stored(ByteReader& in, const std::shared_ptr<const void>& owner) {
+  const auto raw = in.take(in.read<uint64_t>());
+  const std::string_view bytes(reinterpret_cast<const char*>(raw.data()), raw.size());
+  return owner ? StoredBytes(bytes, owner) : StoredBytes(std::string(bytes));
+}
+
 }  // namespace
 
 Status check_input(const TensorSpec& input, const Tensor& given) {
@@ -39,7 +46,7 @@ std::string free_shape_str(std::span<const int64_t> shape) {
 
 std::string Program::source_of(size_t region) const {
   std::string out = regions[region].source;
-  for (const auto& [offset, bytes] : regions[region].pieces) out.append(shared, offset, bytes);
+  for (const auto& [offset, bytes] : regions[region].pieces) out.append(shared.view(), offset, bytes);
   return out;
 }
 
@@ -69,13 +76,13 @@ std::string write_program(const Program& p) {
       out.write<uint64_t>(offset);
       out.write<uint64_t>(bytes);
     }
-    out.write_string(r.library);
+    out.write_string(r.library.view());
   }
-  out.write_string(p.shared);
+  out.write_string(p.shared.view());
   return out.take();
 }
 
-Result<Program> read_program(std::span<const std::byte> bytes) {
+Result<Program> read_program(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner) {
   ByteReader in(bytes);
   Program p;
   if (in.read<uint64_t>() != kMagic) return bad("its mark is missing");
@@ -108,10 +115,10 @@ Result<Program> read_program(std::span<const std::byte> bytes) {
       const auto offset = in.read<uint64_t>();
       r.pieces.emplace_back(offset, in.read<uint64_t>());
     }
-    r.library = in.read_string(kMaxSource);
+    r.library = read_stored(in, owner);
     p.regions.push_back(std::move(r));
   }
-  p.shared = in.read_string(kMaxSource);
+  p.shared = read_stored(in, owner);
   if (!in.ok()) return bad("it is cut off");
   if (in.remaining() != 0) return bad("bytes follow its end");
   for (const Region& r : p.regions) {

@@ -2,8 +2,10 @@
 // What a compiled VM model holds beside its bytecode: the description of main, and the source of every region of the
 // model that becomes machine code when its arguments' shapes are known.
 #pragma once
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/vm/executable.h"
@@ -21,6 +23,22 @@ struct TensorSpec {
   enum class Kind : uint8_t { kTensor, kUnranked, kOther } kind = Kind::kTensor;
 };
 
+// Bytes that are a program's own, or lie in the file that it was read from.
+class StoredBytes {
+ public:
+  StoredBytes() = default;
+  StoredBytes(std::string own) : StoredBytes(std::make_shared<const std::string>(std::move(own))) {}
+  StoredBytes(std::string_view bytes, std::shared_ptr<const void> owner) : owner_(std::move(owner)), view_(bytes) {}
+  std::string_view view() const { return view_; }
+  size_t size() const { return view_.size(); }
+  bool empty() const { return view_.empty(); }
+
+ private:
+  explicit StoredBytes(const std::shared_ptr<const std::string>& own) : owner_(own), view_(*own) {}
+  std::shared_ptr<const void> owner_;
+  std::string_view view_;
+};
+
 // Formats: "relay" is compiled for the arguments it meets, "evaluate" is computed by the reference interpreter on the
 // arguments' values, "host" is a function of the runtime: its name, then key=value lines.
 struct Region {
@@ -31,7 +49,7 @@ struct Region {
       {};  // offset and bytes in Program::shared: they follow the source
   // A "relay" region whose arguments have one shape each may come with its kernels: a library like that of a model. Its
   // pieces are gone then, and the source is there to be read.
-  std::string library = {};
+  StoredBytes library = {};
 };
 
 struct Program {
@@ -40,7 +58,7 @@ struct Program {
   std::vector<std::string> outputs;
   std::vector<Region> regions;  // by packed function
   std::string target;           // what the regions are compiled for
-  std::string shared;           // of which regions have pieces: weights are stored once
+  StoredBytes shared;           // of which regions have pieces: weights are stored once
 
   std::string source_of(size_t region) const;
 };
@@ -51,7 +69,8 @@ Status check_input(const TensorSpec& input, const Tensor& given);
 std::string free_shape_str(std::span<const int64_t> shape);
 
 std::string write_program(const Program& program);
-// Errors: BadArtifact, ArtifactVersion.
-Result<Program> read_program(std::span<const std::byte> bytes);
+// Kernels and weights stay where they are while `owner` keeps them; without one they are copied. Errors: BadArtifact,
+// ArtifactVersion.
+Result<Program> read_program(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner = nullptr);
 
 }  // namespace tilewright::runtime::vm

@@ -51,7 +51,7 @@ Diagnostic no_place(const char* what) {
 }
 
 // A library that is bytes, through a file in memory.
-Result<std::shared_ptr<const Artifact>> load_library(const std::string& bytes) {
+Result<std::shared_ptr<const Artifact>> load_library(std::string_view bytes) {
   const int file = memfd_create("tilewright-region", MFD_CLOEXEC);
   if (file < 0) return no_place(std::strerror(errno));
   size_t done = 0;
@@ -120,7 +120,7 @@ SpecializedFunctions::Entry* SpecializedFunctions::find_entry(size_t index, std:
 Result<Specialization> SpecializedFunctions::kernels_for(size_t index, std::span<const Tensor> arguments) {
   const Region& region = program_->regions[index];
   if (!region.library.empty()) {
-    if (!ready_[index]) ready_[index] = TW_TRY(load_library(region.library));
+    if (!ready_[index]) ready_[index] = TW_TRY(load_library(region.library.view()));
     for (const plan::TensorInfo& input : ready_[index]->plan().inputs) {
       const auto at = static_cast<size_t>(std::find(region.inputs.begin(), region.inputs.end(), input.name) -
                                           region.inputs.begin());
@@ -343,17 +343,19 @@ Result<std::vector<Tensor>> ProgramRunner::run(std::vector<Tensor> inputs) {
   return out;
 }
 
-Result<std::shared_ptr<const Program>> program_of(const Artifact& artifact) {
-  auto program = program_of(artifact.plan(), artifact.params());
-  return program.ok() ? std::move(program) : std::move(program).error().at(artifact.path());
+Result<std::shared_ptr<const Program>> program_of(const std::shared_ptr<const Artifact>& artifact) {
+  auto program = program_of(artifact->plan(), artifact->params(), artifact);
+  return program.ok() ? std::move(program) : std::move(program).error().at(artifact->path());
 }
 
-Result<std::shared_ptr<const Program>> program_of(const plan::Plan& plan, const std::byte* params) {
+Result<std::shared_ptr<const Program>> program_of(const plan::Plan& plan, const std::byte* params,
+                                                  const std::shared_ptr<const void>& owner) {
   auto kind = plan.metadata.find("kind");
   if (kind == plan.metadata.end() || kind->second != kProgramKind) return std::shared_ptr<const Program>();
   if (plan.params.size() != 1)
     return Diagnostic(ErrorCode::kBadArtifact, "the artifact lacks its VM program", {}, "compile the model again");
-  Program program = TW_TRY(read_program({params + plan.params[0].offset, static_cast<size_t>(plan.params[0].bytes)}));
+  Program program =
+      TW_TRY(read_program({params + plan.params[0].offset, static_cast<size_t>(plan.params[0].bytes)}, owner));
   return std::shared_ptr<const Program>(std::make_shared<Program>(std::move(program)));
 }
 

@@ -113,7 +113,9 @@ class ProgramRunner {
 };
 
 // The program in an artifact, or null when it is an ordinary one. Errors: BadArtifact.
-Result<std::shared_ptr<const Program>> program_of(const Artifact& artifact);
-Result<std::shared_ptr<const Program>> program_of(const plan::Plan& plan, const std::byte* params);
+Result<std::shared_ptr<const Program>> program_of(const std::shared_ptr<const Artifact>& artifact);
+// `params` is read where it lies while `owner` keeps it, or copied.
+Result<std::shared_ptr<const Program>> program_of(const plan::Plan& plan, const std::byte* params,
+                                                  const std::shared_ptr<const void>& owner = nullptr);
 
 }  // namespace tilewright::runtime::vm

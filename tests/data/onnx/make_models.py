@@ -425,6 +425,17 @@ def steps():
     save("steps", nodes, [value("x", FLOAT, shape), value("trips", INT64, [])], [value("y", FLOAT, shape)], weights + [constant("zero", np.array(0, np.float32))])
 
 
+def switched():
+    """An input that chooses between two layers of the same sizes."""
+    def side(name, weight, act):
+        return helper.make_graph([helper.make_node("MatMul", ["x", weight], [name + "_p"]), helper.make_node(act, [name + "_p"], [name])],
+                                 name, [], [value(name, FLOAT, [2, 3])])
+    nodes = [helper.make_node("If", ["first"], ["h"], then_branch=side("a", "wa", "Relu"), else_branch=side("b", "wb", "Tanh")),
+             helper.make_node("Add", ["h", "h"], ["y"])]
+    weights = [constant(n, (np.arange(12, dtype=np.float32).reshape(4, 3) - shift) / 8) for n, shift in (("wa", 5), ("wb", 2))]
+    save("switched", nodes, [value("x", FLOAT, [2, 4]), value("first", TensorProto.BOOL, [])], [value("y", FLOAT, [2, 3])], weights)
+
+
 def last_token():
     """A model that cannot leave its length free: it picks the last place, and reads its input from both ends."""
     nodes = [helper.make_node("Gather", ["x", "end"], ["last"], axis=1), helper.make_node("CumSum", ["x", "axis"], ["sums"], reverse=1)]
@@ -451,6 +462,7 @@ def main():
     picture()
     cache()
     steps()
+    switched()
     last_token()
     texts_and_lists()
     computed_control()
