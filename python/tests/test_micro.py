@@ -51,15 +51,16 @@ def network(random, dtype="float32"):
     return mod, inputs, [np.maximum(conv, 0).astype(dtype), (inputs["x"] + inputs["in put:0"]) * 2]
 
 
-def quantised(random, depthwise):
-    """A quantised convolution of random sizes, its zero point anything, then a dense layer."""
+def quantised(random, depthwise, dtype="int8"):
+    """A quantised convolution of random sizes, its zero point anything."""
     c, h, w = (int(n) for n in random.integers(1, 9, 3))
     k, stride, pad = int(random.integers(1, 4)), int(random.integers(1, 3)), int(random.integers(0, 3))
     o = c if depthwise else int(random.integers(1, 9))
     if h + 2 * pad < k or w + 2 * pad < k:
         pad = 1 + k // 2
-    zero, scale = int(random.integers(-128, 128)), 0.05
-    x = relay.var("x", shape=(1, c, h, w), dtype="int8")
+    low, high = (0, 256) if dtype == "uint8" else (-128, 128)
+    zero, scale = int(random.integers(low, high)), 0.05
+    x = relay.var("x", shape=(1, c, h, w), dtype=dtype)
     weight = random.integers(-127, 128, (o, 1 if depthwise else c, k, k)).astype("int8")
     real = relay.qnn.op.dequantize(x, relay.const(scale), relay.const(zero, "int32"))
     kernel = relay.qnn.op.dequantize(relay.const(weight), relay.const(random.uniform(0.01, 0.02, o).astype("float32")), relay.const(np.zeros(o, "int32")), axis=0)
@@ -67,7 +68,7 @@ def quantised(random, depthwise):
     y = relay.nn.relu(relay.nn.bias_add(y, relay.const(random.uniform(-1, 1, o).astype("float32"))))
     y = relay.qnn.op.quantize(y, relay.const(0.1), relay.const(-128, "int32"))
     mod = tvm.IRModule.from_expr(relay.Function([x], y))
-    return mod, random.integers(-128, 128, (1, c, h, w)).astype("int8")
+    return mod, random.integers(low, high, (1, c, h, w)).astype(dtype)
 
 
 class Projects(unittest.TestCase):
@@ -143,7 +144,7 @@ class Projects(unittest.TestCase):
     @unittest.skipUnless(BOARD, "no arm-none-eabi-gcc or qemu-system-arm here: ./dev setup --micro installs them")
     def test_the_board_and_the_host_agree_bit_by_bit(self):
         random = np.random.default_rng(11)
-        cases = [quantised(random, i % 2 == 1) for i in range(6)]
+        cases = [quantised(random, i % 4 == 1, "uint8" if i % 3 == 2 else "int8") for i in range(14)]
         libs = [build(mod, name=f"m{i}", target="c -mcpu=cortex-m4") for i, (mod, _) in enumerate(cases)]
         path = self.path("all.tar")
         micro.export_model_library_format(libs, path)
@@ -158,6 +159,8 @@ class Projects(unittest.TestCase):
             # And with the reference, which is real arithmetic: a step of the output's scale where it rounds.
             reference = relay.create_executor("debug", mod=mod).evaluate()(x).numpy()
             self.assertLessEqual(np.abs(reference.astype(int) - results[0][i].astype(int)).max(), 1)
+        code = "".join(p.read_text() for p in pathlib.Path(self.path("mps2-an386"), "model/codegen/host/src").glob("*.c"))
+        self.assertIn("tw_dot2(", code)  # some of them are of pairs of channels
         text = pathlib.Path(self.path("mps2-an386"), "build/main.map").read_text()
         self.assertNotIn("malloc", text)
 
@@ -187,6 +190,25 @@ class Projects(unittest.TestCase):
                     shape = [int(d) for d in AotModule(session.create_aot_executor()).get_input(0).shape]
                     results.append(self.run_model(session, {"input": np.random.default_rng(4).integers(-128, 128, shape).astype("int8")})[0])
             np.testing.assert_array_equal(results[0], results[1])
+
+    def test_layers_of_one_kind_share_their_code(self):
+        x = relay.var("x", shape=(1, 8, 12, 12), dtype="int8")
+        random, y = np.random.default_rng(2), x
+        for channels in (8, 16, 24):
+            c = [int(d) for d in relay.transform.InferTypeLocal(y).shape][1]
+            kernel = relay.qnn.op.dequantize(relay.const(random.integers(-127, 128, (channels, c, 1, 1)).astype("int8")), relay.const(0.01), relay.const(0, "int32"))
+            y = relay.nn.relu(relay.nn.conv2d(relay.qnn.op.dequantize(y, relay.const(0.05), relay.const(3, "int32")), kernel))
+            y = relay.qnn.op.quantize(y, relay.const(0.1), relay.const(-128, "int32"))
+        mod = tvm.IRModule.from_expr(relay.Function([x], y))
+        value = random.integers(-128, 128, (1, 8, 12, 12)).astype("int8")
+        project = self.project(build(mod, target="c -mcpu=cortex-m4", name="net"))
+        code = pathlib.Path(self.path("project"), "model/codegen/host/src/net_lib0.c").read_text()
+        self.assertEqual(code.count("static void kernel_"), 1)
+        with micro.Session(project.transport()) as session:
+            got = self.run_model(session, {"x": value})[0]
+        self.assertEqual(got.shape, (1, 24, 12, 12))
+        reference = relay.create_executor("debug", mod=mod).evaluate()(value).numpy()
+        self.assertLessEqual(np.abs(reference.astype(int) - got.astype(int)).max(), 2)
 
     def test_trees_for_other_platforms(self):
         mod, _, _ = network(np.random.default_rng(3))

@@ -8,6 +8,7 @@
 #include "relay/calls.h"
 #include "relay/ops/attrs.h"
 #include "topi/conv_bytes.h"
+#include "topi/conv_pairs.h"
 
 namespace tilewright::lower {
 namespace {
@@ -45,6 +46,15 @@ topi::View as_one_row(const topi::View& map) {
 }
 bool has_gaps(const topi::View& map) { return map.shape[2] > 1 && map.strides[2] != map.shape[3] * map.strides[3]; }
 
+// Whether the processor multiplies the halves of words in one instruction (Arm's DSP extension).
+bool multiplies_pairs(const Target& target) {
+  constexpr const char* kProcessors[] = {"cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"};
+  return target.kind == "c" &&
+         std::any_of(std::begin(kProcessors), std::end(kProcessors), [&](const char* p) { return target.mcpu == p; });
+}
+
+// Both kernels of bytes: one product an instruction, or two.
+template <bool kPairs>
 struct ByteSums {
   using Config = topi::ConvBytesConfig;
   struct Site {
@@ -53,7 +63,7 @@ struct ByteSums {
   };
 
   static std::optional<Site> site(const Problem& p) {
-    if (!are_byte_operands(p)) return std::nullopt;
+    if (!are_byte_operands(p) || (kPairs && (!multiplies_pairs(p.target) || !p.constant(1)))) return std::nullopt;
     const auto x = p.arg_shape(0), w = p.arg_shape(1), out = p.out_shape();
     Site s;
     topi::ConvBytesProblem& c = s.problem;
@@ -81,15 +91,20 @@ struct ByteSums {
     return c;
   }
   static std::vector<Config> configs(const Problem&, const Site& s, size_t most) {
-    return topi::configs(in_one_row(s), most);
+    return kPairs ? topi::pairs_configs(in_one_row(s), most) : topi::configs(in_one_row(s), most);
   }
-  static bool fits(const Problem&, const Site& s, const Config& c) { return topi::fits(s.problem, c); }
+  static bool fits(const Problem&, const Site& s, const Config& c) {
+    return kPairs ? topi::pairs_fit(s.problem, c) : topi::fits(s.problem, c);
+  }
   static topi::Cost cost(const Problem& p, const Site& s, const Config& c) {
-    return topi::estimate(in_one_row(s), c, p.target);
+    return kPairs ? topi::estimate_pairs(in_one_row(s), c, p.target) : topi::estimate(in_one_row(s), c, p.target);
   }
   static std::shared_ptr<Choice> make(const Problem& p, const Site& s, const Config& config) {
     auto choice = std::make_shared<Choice>();
     const bool is_map = p.anchor.op != "qnn.dense";
+    if (kPairs)
+      choice->repacks.emplace_back(p.input_index(1),
+                                   [config](const Tensor& t) { return topi::pack_conv_pairs(t, config); });
     choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
       const auto input = [&](size_t i) { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
       topi::View data = as_map(input(0)), out = as_map(scope.output());
@@ -105,15 +120,17 @@ struct ByteSums {
         const tir::PrimExpr y = tir::floordiv(at[3], width);
         return inner(value, {at[0], at[1], y, at[3] - y * width}, mask);
       };
-      return topi::conv_bytes(together ? in_one_row(s) : s.problem, config, data, weights, out, epilogue, context);
+      const auto kernel = kPairs ? topi::conv_pairs : topi::conv_bytes;
+      return kernel(together ? in_one_row(s) : s.problem, config, data, weights, out, epilogue, context);
     };
     return choice;
   }
 };
 
 constexpr Implementation kByteImplementations[] = {
-    tuned<ByteSums>("qnn.conv2d", "qnn_conv2d.bytes", 10),
-    tuned<ByteSums>("qnn.dense", "qnn_dense.bytes", 10),
+    tuned<ByteSums<false>>("qnn.conv2d", "qnn_conv2d.bytes", 10),
+    tuned<ByteSums<true>>("qnn.conv2d", "qnn_conv2d.pairs", 10),
+    tuned<ByteSums<false>>("qnn.dense", "qnn_dense.bytes", 10),
 };
 
 }  // namespace

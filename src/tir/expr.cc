@@ -433,6 +433,11 @@ PrimExpr intrinsic(Intrinsic op, std::vector<PrimExpr> args) {
       TW_ICHECK(type.is_integral(), name);
       break;
     case Intrinsic::k_dot4:
+    case Intrinsic::k_dot2:
+    case Intrinsic::k_even_bytes:
+    case Intrinsic::k_odd_bytes:
+    case Intrinsic::k_low_halves:
+    case Intrinsic::k_high_halves:
       for (const auto& a : args) TW_ICHECK(a->dtype == kInt32.with_lanes(lanes), name + " of " + a->dtype.str());
       break;
     case Intrinsic::k_ldexp_int:

@@ -147,8 +147,10 @@ class ShuffleNode
 };
 // Built-in functions of the loop IR, all pure. Math ones work on any lanes and are for floats; popcount and clz (the
 // width for zero) for integers. dot4(sum, a, b), all int32: sum + a0*b0 + a1*b1 + a2*b2 + a3*b3, where a's bytes,
-// the lowest first, are unsigned and b's signed; it wraps as sums do. round takes halves to even. reduce_*: while the
-// lanes are even in number, lane i with lane i + n/2; then the rest from first to last.
+// the lowest first, are unsigned and b's signed; it wraps as sums do. dot2: the same of the signed halves of two words.
+// even_bytes(a, b): a word whose halves are those of a plus b's bytes 0 and 2, signed; odd_bytes: 1 and 3. low_halves,
+// high_halves(a, b): that half of a, and above it that of b. round takes halves to even. reduce_*: while the lanes are
+// even in number, lane i with lane i + n/2; then the rest from first to last.
 // clang-format off
 #define TW_TIR_INTRINSICS(X)                                                                                 \
   X(fma, 3) X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(tanh, 1) X(erf, 1) X(sigmoid, 1) X(pow, 2) X(floor, 1) \
@@ -157,7 +159,7 @@ class ShuffleNode
   X(copysign, 2) X(isnan, 1) X(isinf, 1) X(isfinite, 1) X(popcount, 1) X(clz, 1)                             \
   X(reduce_add, 1) X(reduce_max, 1) X(reduce_min, 1)  /* vector -> scalar, fixed order */                      \
   X(ldexp_int, 2)                                     /* x * 2^n, n int32: exponent arithmetic for exp */     \
-  X(dot4, 3)                                          /* a sum, and the bytes of two words; above */           \
+  X(dot4, 3) X(dot2, 3) X(even_bytes, 2) X(odd_bytes, 2) X(low_halves, 2) X(high_halves, 2) /* words; above */ \
   X(if_then_else, 3)                                  /* scalar condition; only the chosen side is evaluated */
 // clang-format on
 enum class Intrinsic : uint8_t {

@@ -258,6 +258,33 @@ class Machine {
           to[l].i = wrap_integer(type, sum);
         }
         return true;
+      case Intrinsic::k_dot2:
+        for (int l = 0; l < type.lanes; ++l) {
+          const int64_t x = at(i.in[1])[l].i, w = at(i.in[2])[l].i;
+          int64_t sum = a[l].i;
+          for (int shift : {0, 16})
+            sum += int64_t{static_cast<int16_t>(x >> shift)} * int64_t{static_cast<int16_t>(w >> shift)};
+          to[l].i = wrap_integer(type, sum);
+        }
+        return true;
+      case Intrinsic::k_even_bytes:
+      case Intrinsic::k_odd_bytes:
+        for (int l = 0; l < type.lanes; ++l) {
+          const int64_t x = a[l].i, w = at(i.in[1])[l].i >> (n.op == Intrinsic::k_odd_bytes ? 8 : 0);
+          const auto half = [&](int shift) {
+            return int64_t{static_cast<uint16_t>((x >> shift) + static_cast<int8_t>(w >> shift))};
+          };
+          to[l].i = wrap_integer(type, half(0) | half(16) << 16);
+        }
+        return true;
+      case Intrinsic::k_low_halves:
+      case Intrinsic::k_high_halves:
+        for (int l = 0; l < type.lanes; ++l) {
+          const int shift = n.op == Intrinsic::k_high_halves ? 16 : 0;
+          const auto half = [&](int64_t word) { return int64_t{static_cast<uint16_t>(word >> shift)}; };
+          to[l].i = wrap_integer(type, half(a[l].i) | half(at(i.in[1])[l].i) << 16);
+        }
+        return true;
       case Intrinsic::k_ldexp_int:
         for (int l = 0; l < type.lanes; ++l) {
           const auto exponent = static_cast<int>(std::clamp<int64_t>(at(i.in[1])[l].i, -4000, 4000));

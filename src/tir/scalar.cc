@@ -240,6 +240,11 @@ double float_call(Intrinsic op, DataType dtype, double x, double y, double z) {
     case Intrinsic::k_reduce_min:
     case Intrinsic::k_if_then_else:
     case Intrinsic::k_dot4:
+    case Intrinsic::k_dot2:
+    case Intrinsic::k_even_bytes:
+    case Intrinsic::k_odd_bytes:
+    case Intrinsic::k_low_halves:
+    case Intrinsic::k_high_halves:
       break;
   }
   TW_ICHECK(false, intrinsic_name(op));

@@ -47,8 +47,13 @@ std::string call_error(const CallNode& n) {
       if (!type.is_integral()) return format("{} of {}", name, type.str());
       break;
     case Intrinsic::k_dot4:
+    case Intrinsic::k_dot2:
+    case Intrinsic::k_even_bytes:
+    case Intrinsic::k_odd_bytes:
+    case Intrinsic::k_low_halves:
+    case Intrinsic::k_high_halves:
       for (const auto& a : n.args)
-        if (a->dtype != kInt32.with_lanes(type.lanes)) return format("dot4 of {}", a->dtype.str());
+        if (a->dtype != kInt32.with_lanes(type.lanes)) return format("{} of {}", name, a->dtype.str());
       break;
     case Intrinsic::k_ldexp_int:
       if (!type.is_float() || n.args[1]->dtype != kInt32.with_lanes(type.lanes))

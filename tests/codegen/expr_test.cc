@@ -158,6 +158,37 @@ TEST(Expr, Int32) { integers<int32_t>(); }
 TEST(Expr, Int64) { integers<int64_t>(); }
 TEST(Expr, UInt64) { integers<uint64_t>(); }
 
+// Words of halves and of bytes: what kernels for a Cortex-M are made of means the same in machine code.
+TEST(Expr, WordsOfHalves) {
+  std::mt19937 random(9);
+  std::vector<int32_t> a(64), b(64);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<int32_t>(random()), b[i] = static_cast<int32_t>(random());
+  auto half = [](int32_t word, int shift) { return int32_t{static_cast<int16_t>(word >> shift)}; };
+  auto joined = [](int32_t low, int32_t high) {
+    return static_cast<int32_t>((static_cast<uint32_t>(low) & 0xffff) | static_cast<uint32_t>(high) << 16);
+  };
+  auto bytes = [=](int32_t x, int32_t y, int shift) {
+    auto byte = [&](int at) { return int32_t{static_cast<int8_t>(y >> (at + shift))}; };
+    return joined(half(x, 0) + byte(0), half(x, 16) + byte(16));
+  };
+  auto two = [](const char* name, Intrinsic op, std::function<int32_t(int32_t, int32_t)> f) {
+    return Case<int32_t, int32_t>{name, [op](Loads v) { return intrinsic(op, {v[0], v[1]}); }, f};
+  };
+  check<int32_t, int32_t>(
+      {two("even", Intrinsic::k_even_bytes, [=](int32_t x, int32_t y) { return bytes(x, y, 0); }),
+       two("odd", Intrinsic::k_odd_bytes, [=](int32_t x, int32_t y) { return bytes(x, y, 8); }),
+       two("low", Intrinsic::k_low_halves, [=](int32_t x, int32_t y) { return joined(x, y); }),
+       two("high", Intrinsic::k_high_halves, [=](int32_t x, int32_t y) { return joined(half(x, 16), half(y, 16)); }),
+       {"dot2",
+        [](Loads v) {
+          return intrinsic(Intrinsic::k_dot2, {v[0], v[0], v[1]});
+        },
+        [=](int32_t x, int32_t y) {
+          return wrap<int32_t>(__int128{x} + int64_t{half(x, 0)} * half(y, 0) + int64_t{half(x, 16)} * half(y, 16));
+        }}},
+      a, b);
+}
+
 TEST(Expr, DivisionByZeroDoesNotTrap) {
   auto kernel = elementwise("quotients", {kInt32, kInt32}, kInt32, 16, 1, [](Loads v) {
     return floordiv(v[0], v[1]) + floormod(v[0], v[1]) + div(v[0], v[1]) +

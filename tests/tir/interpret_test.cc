@@ -132,6 +132,28 @@ TEST(Interpret, WordsOfFourBytes) {
   EXPECT_EQ(z[2], 2 + 255 + 4 + 255);
 }
 
+// Halves are signed; sums of them wrap by themselves.
+TEST(Interpret, WordsOfTwoHalves) {
+  int32_t w[2] = {static_cast<int32_t>(0x80ff7f02u), static_cast<int32_t>(0xfffe0003u)};
+  int32_t z[6] = {};
+  void* buffers[] = {w, z};
+  PrimFunc f = parsed(
+      "func f(w: int32[2] readonly, z: int32[6]):\n"
+      "  z[0] = even_bytes(int32(65537), w[0])\n"
+      "  z[1] = odd_bytes(int32(0), w[0])\n"
+      "  z[2] = low_halves(w[0], w[1])\n"
+      "  z[3] = high_halves(w[0], w[1])\n"
+      "  z[4] = dot2(int32(10), w[1], w[1])\n"
+      "  z[5] = even_bytes(int32(65535), w[0])\n");
+  ASSERT_TRUE(interpret(f, buffers).ok());
+  EXPECT_EQ(z[0], 3);  // 1 + 2, and 1 - 1
+  EXPECT_EQ(static_cast<uint32_t>(z[1]), 0xff80007fu);
+  EXPECT_EQ(static_cast<uint32_t>(z[2]), 0x00037f02u);
+  EXPECT_EQ(static_cast<uint32_t>(z[3]), 0xfffe80ffu);
+  EXPECT_EQ(z[4], 10 + 9 + 4);
+  EXPECT_EQ(static_cast<uint32_t>(z[5]), 0xffff0001u);
+}
+
 TEST(Interpret, ThreadsTakeTheirShare) {
   PrimFunc f = parsed(
       "func f(y: int64[8]) threads(tid, nthreads):\n"

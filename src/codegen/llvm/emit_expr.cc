@@ -468,6 +468,12 @@ Value* KernelEmitter::emit_call(const CallNode* e) {
   switch (e->op) {
     case Intrinsic::k_dot4:
       return emit_dot4(emit(e->args[0]), emit(e->args[1]), emit(e->args[2]));
+    case Intrinsic::k_dot2:
+    case Intrinsic::k_even_bytes:
+    case Intrinsic::k_odd_bytes:
+    case Intrinsic::k_low_halves:
+    case Intrinsic::k_high_halves:
+      return emit_word_of_halves(e);
     case Intrinsic::k_if_then_else:
       return emit_choice(e);
     case Intrinsic::k_reduce_add:

@@ -305,6 +305,12 @@ CPrinter::Code CPrinter::cast(const tir::CastNode& n) {
 
 CPrinter::Code CPrinter::reinterpret(const tir::ReinterpretNode& n) {
   const DataType from = n.value->dtype, to = n.dtype;
+  if (const auto* bytes = tir::as<tir::LoadNode>(n.value); bytes != nullptr && from.lanes > 1) {
+    const auto* ramp = tir::as<tir::RampNode>(bytes->index);
+    used_.insert(bytes->buffer.get());
+    const std::string base = buffers_[bytes->buffer.get()], first = at(ramp->base, kSum);
+    return {format("({})tw_word_of_{}({} + {})", c_type(to), from.lanes, base, first), kUnary};
+  }
   // Small floats are their bits already.
   auto is_float_in_c = [](DataType t) { return t.is_float() && t.bits > 16; };
   if (is_float_in_c(from) != is_float_in_c(to))
@@ -328,7 +334,15 @@ CPrinter::Code CPrinter::call(const tir::CallNode& n) {
       if (t.bits == 32) return {format("tw_rint_f32({})", args[0]), kAtom};
       return {format("rint({})", args[0]), kAtom};
     case Intrinsic::k_dot4:
-      return {format("tw_dot4({}, {}, {})", args[0], args[1], args[2]), kAtom};
+    case Intrinsic::k_dot2:
+      return {format("tw_{}({}, {}, {})", intrinsic_name(n.op), args[0], args[1], args[2]), kAtom};
+    case Intrinsic::k_even_bytes:
+    case Intrinsic::k_odd_bytes:
+      if (as_const_int(n.args[0]) == 0) return {format("tw_{}_of({})", intrinsic_name(n.op), args[1]), kAtom};
+      return {format("tw_{}({}, {})", intrinsic_name(n.op), args[0], args[1]), kAtom};
+    case Intrinsic::k_low_halves:
+    case Intrinsic::k_high_halves:
+      return {format("tw_{}({}, {})", intrinsic_name(n.op), args[0], args[1]), kAtom};
     case Intrinsic::k_sigmoid:
       return {format("tw_sigmoid_{}({})", suffix, args[0]), kAtom};
     case Intrinsic::k_rsqrt:

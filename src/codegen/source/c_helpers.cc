@@ -48,6 +48,67 @@ void add_choice_helpers(std::vector<CHelper>* out) {
                              type, sign)});
 }
 
+// Words of bytes and of halves: instructions of the Cortex-M with DSP extension, by the names that Arm's C compilers
+// share; elsewhere C that gives the same bits.
+void add_word_helpers(std::vector<CHelper>* out) {
+  out->push_back({"tw_word_of_2",
+                  "static inline uint32_t tw_word_of_2(const void *bytes) {\n"
+                  "  const uint8_t *b = (const uint8_t *)bytes;\n"
+                  "  return (uint32_t)b[0] | (uint32_t)b[1] << 8;\n}\n"});
+  out->push_back({"tw_word_of_4",
+                  "/* The lowest byte first; compilers know this as one load. */\n"
+                  "static inline uint32_t tw_word_of_4(const void *bytes) {\n"
+                  "  const uint8_t *b = (const uint8_t *)bytes;\n"
+                  "  return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;\n}\n"});
+  out->push_back({"tw_dot2",
+                  "/* sum and the two products of the signed halves of a and b. */\n"
+                  "static inline int32_t tw_dot2(int32_t sum, int32_t a, int32_t b) {\n"
+                  "#ifdef __ARM_FEATURE_DSP\n"
+                  "  return __smlad(a, b, sum);\n"
+                  "#else\n"
+                  "  const uint32_t low = (uint32_t)((int32_t)(int16_t)a * (int16_t)b);\n"
+                  "  return (int32_t)((uint32_t)sum + low + (uint32_t)((a >> 16) * (b >> 16)));\n"
+                  "#endif\n}\n"});
+  for (const auto& [name, instruction, c] :
+       {std::tuple("low", "pkhbt %0, %1, %2, lsl #16", "a & 65535) | (uint32_t)b << 16"),
+        std::tuple("high", "pkhtb %0, %2, %1, asr #16", "a >> 16) | (uint32_t)b >> 16 << 16")})
+    out->push_back(
+        {format("tw_{}_halves", name), format("/* The {0} half of a, and above it of b. */\n"
+                                              "static inline int32_t tw_{0}_halves(int32_t a, int32_t b) {{\n"
+                                              "#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)\n"
+                                              "  int32_t out;\n"
+                                              "  __asm__(\"{1}\" : \"=r\"(out) : \"r\"(a), \"r\"(b));\n"
+                                              "  return out;\n"
+                                              "#else\n"
+                                              "  return (int32_t)(((uint32_t){2});\n"
+                                              "#endif\n}}\n",
+                                              name, instruction, c)});
+  // Arm's C has no name for a rotation inside the instruction.
+  for (const auto& [name, which, shift] : {std::tuple("even", "0 and 2", 0), std::tuple("odd", "1 and 3", 8)}) {
+    const auto instruction = [&, odd = shift != 0](const char* mnemonic, const char* operands, const char* a) {
+      if (!odd) return format("  return __{}({}b);\n", mnemonic, a);
+      return format("  int32_t out;\n  __asm__(\"{} %0, {}, ror #8\" : \"=r\"(out) : \"r\"(b){});\n  return out;\n",
+                    mnemonic, operands, *a != 0 ? ", \"r\"(a)" : "");
+    };
+    const char* present =
+        shift != 0 ? "#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__)\n" : "#ifdef __ARM_FEATURE_DSP\n";
+    const std::string in_c = format(
+        "  const uint32_t x = (uint32_t)a, y = (uint32_t)b >> {};\n"
+        "  const uint32_t low = x + (uint32_t)(int32_t)(int8_t)(y & 255);\n"
+        "  const uint32_t high = (x >> 16) + (uint32_t)(int32_t)(int8_t)(y >> 16 & 255);\n"
+        "  return (int32_t)((low & 65535) | high << 16);\n",
+        shift);
+    out->push_back({format("tw_{}_bytes", name),
+                    format("/* Halves: those of a, and bytes {} of b with their signs. */\n"
+                           "static inline int32_t tw_{}_bytes(int32_t a, int32_t b) {{\n{}{}#else\n{}#endif\n}}\n",
+                           which, name, present, instruction("sxtab16", "%2, %1", "a, "), in_c)});
+    out->push_back(
+        {format("tw_{}_bytes_of", name), format("static inline int32_t tw_{0}_bytes_of(int32_t b) {{\n{1}{2}#else\n"
+                                                "  return tw_{0}_bytes(0, b);\n#endif\n}}\n",
+                                                name, present, instruction("sxtb16", "%1", ""))});
+  }
+}
+
 void add_integer_helpers(std::vector<CHelper>* out) {
   for (int bits : {32, 64}) {
     const std::string i = format("int{}_t", bits), u = format("uint{}_t", bits), smallest = format("INT{}_MIN", bits);
@@ -99,6 +160,7 @@ void add_integer_helpers(std::vector<CHelper>* out) {
                   "  for (int shift = 0; shift < 32; shift += 8)\n"
                   "    out += (uint32_t)((int32_t)(x >> shift & 255) * (int32_t)(int8_t)(y >> shift & 255));\n"
                   "  return (int32_t)out;\n}\n"});
+  add_word_helpers(out);
   out->push_back({"tw_clz",
                   "/* Leading zeros of x in `bits` bits. */\n"
                   "static inline int tw_clz(uint64_t x, int bits) {\n"
@@ -295,6 +357,11 @@ std::string c_helpers(const std::string& code) {
   for (const CHelper& h : c_helper_table())
     if (called.count(h.name) != 0) (h.name.rfind("tw_bits_", 0) == 0 ? first : rest) += h.text;
   return first + rest;
+}
+
+std::string c_helper_headers(const std::string& helpers) {
+  if (helpers.find("__ARM_FEATURE_DSP") == std::string::npos) return {};
+  return "#ifdef __ARM_FEATURE_DSP\n#include <arm_acle.h>\n#endif\n\n";
 }
 
 }  // namespace tilewright::codegen

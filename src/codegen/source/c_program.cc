@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "codegen/source/c_kernel.h"
+#include "codegen/source/c_shared_kernels.h"
 #include "codegen/source/c_types.h"
 #include "codegen/source/c_weights.h"
 
@@ -40,6 +41,15 @@ std::string with_restrict(std::string kernel, bool apart) {
   return kernel;
 }
 
+// Kernels of pairs (topi/conv_pairs.h) fill the registers: GCC keeps to the order of their loads, or it spills a third
+// more. A function of other options takes in only those that must be inline.
+constexpr const char* kInOrder = "TW_IN_ORDER ";
+constexpr const char* kInOrderMacros =
+    "#if defined(__GNUC__) && !defined(__clang__)\n"
+    "#define TW_IN_ORDER __attribute__((optimize(\"no-schedule-insns\")))\n#else\n#define TW_IN_ORDER\n#endif\n"
+    "#ifdef __GNUC__\n#define TW_INLINE static inline __attribute__((always_inline))\n#else\n"
+    "#define TW_INLINE static inline\n#endif\n\n";
+
 class CProgramWriter {
  public:
   explicit CProgramWriter(const CProgram& program) : p_(program), plan_(program.plan) {
@@ -55,7 +65,7 @@ class CProgramWriter {
   Result<std::string> write() {
     if (p_.interface != nullptr) return write_with_interface(*p_.interface);
     const std::string run = TW_TRY(run_function());
-    const std::string kernels = kernel_definitions();
+    const std::string kernels = definitions_;
     std::string weights;
     if (!p_.weights_apart)
       for (size_t i : used_params_) weights += c_weight(plan_.params[i], param_names_[i], p_.weight(i));
@@ -66,11 +76,17 @@ class CProgramWriter {
 
  private:
   std::string definitions(const std::string& weights, const std::string& kernels) const {
-    const std::string helpers = c_helpers(kernels);
+    std::string helpers = c_helpers(kernels);
     std::string out = "#include <math.h>\n#include <string.h>\n\n";
-    // Sums of products stay in the order in which registers suffice: another costs a Cortex-M4 half of the time again.
-    if (plan_.target.find("-mcpu=cortex-m") != std::string::npos)
+    if (kernels.find(kInOrder) != std::string::npos) {
+      out += kInOrderMacros;
+      for (size_t at = 0; (at = helpers.find("static inline ", at)) != std::string::npos;)
+        helpers.replace(at, std::char_traits<char>::length("static inline "), "TW_INLINE ");
+    }
+    // Sums of products stay in the order in which registers suffice, another costs a Cortex-M4 half of the time again.
+    if (is_small())
       out += "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC optimize(\"no-tree-reassoc\")\n#endif\n\n";
+    out += c_helper_headers(helpers);
     if (!helpers.empty()) out += "/* ---- arithmetic that C leaves open ---- */\n\n" + helpers + "\n";
     if (!weights.empty()) out += "/* ---- weights ---- */\n\n" + weights;
     return out + "/* ---- kernels ---- */\n\n" + kernels;
@@ -92,7 +108,7 @@ class CProgramWriter {
                c_comment(f.module), plan_.compiler_version, c_comment(plan_.target),
                f.packed ? "a packed function" : "what " + f.header + " declares");
     out += f.packed ? "#include <stdint.h>\n" : c_interface_header(plan_, f, {});
-    out += "\n" + definitions(weights, kernel_definitions()) + steps + "\n";
+    out += "\n" + definitions(weights, definitions_) + steps + "\n";
     return out + c_interface_functions(f, [&](const CAddresses& at) {
              std::string arguments;
              for (const auto* list : {&at.inputs, &at.outputs, &at.pools, &at.constants})
@@ -236,24 +252,60 @@ class CProgramWriter {
           overlapping_.insert(step.kernel);
   }
 
+  bool is_small() const { return plan_.target.find("-mcpu=cortex-m") != std::string::npos; }
+
+  // The kernels as they are called and written, before the first call is.
+  void define_kernels() {
+    std::map<uint32_t, std::string> described;
+    for (const plan::Step& step : plan_.steps) {
+      note_overlaps(step, p_.functions[step.kernel]);
+      described.try_emplace(step.kernel, format("{} ({})", c_comment(step.name), c_comment(step.implementation)));
+    }
+    std::vector<CKernelText> texts;
+    std::vector<uint32_t> kernels;
+    for (const auto& [kernel, what] : described) {
+      texts.push_back(
+          {c_kernel_name(plan_.kernels[kernel]), with_restrict(p_.kernels[kernel], overlapping_.count(kernel) == 0)});
+      kernels.push_back(kernel);
+    }
+    CSharedKernels shared;
+    if (is_small()) {
+      shared = share_kernels(texts);
+    } else {
+      for (const CKernelText& t : texts)
+        shared.first.push_back(shared.first.size()), shared.definitions.push_back(t),
+            shared.calls.push_back({t.name, ""});
+    }
+    for (size_t i = 0; i < kernels.size(); ++i) calls_[kernels[i]] = shared.calls[i];
+    for (size_t i = 0; i < shared.first.size(); ++i)
+      definitions_ +=
+          format("/* {} */\n{}{}\n", described[kernels[shared.first[i]]],
+                 is_small() && shared.definitions[i].text.find("tw_dot2(") != std::string::npos ? kInOrder : "",
+                 shared.definitions[i].text);
+  }
+
   Result<std::string> run_function() {
+    define_kernels();
     std::string body;
     bool arena = false;
     for (const plan::Step& step : plan_.steps) {
       const tir::PrimFunc& f = p_.functions[step.kernel];
-      note_overlaps(step, f);
-      described_.try_emplace(step.kernel, format("{} ({})", c_comment(step.name), c_comment(step.implementation)));
+      const CKernelCall& called = calls_[step.kernel];
       body += format("  /* {}{} */\n  {}(", c_comment(step.name),
-                     step.source.empty() ? "" : format(": node {}", c_comment(step.source)),
-                     c_kernel_name(plan_.kernels[step.kernel]));
+                     step.source.empty() ? "" : format(": node {}", c_comment(step.source)), called.name);
       for (size_t i = 0; i < step.buffers.size(); ++i) {
         const plan::Buffer& b = plan_.buffers[step.buffers[i]];
         arena |= b.space == plan::Space::kArena || b.space == plan::Space::kScratch;
+        const bool last = i + 1 == step.buffers.size();
         body += format("\n      {}{} /* {}: {} {} {} */", TW_TRY(argument(b, f.params[i])),
-                       i + 1 < step.buffers.size() ? "," : ");", c_comment(b.name.empty() ? "scratch" : b.name),
-                       b.dtype.str(), shape_str(b.shape), plan::name_of(b.space));
+                       !last                    ? ","
+                       : called.numbers.empty() ? ");"
+                                                : "",
+                       c_comment(b.name.empty() ? "scratch" : b.name), b.dtype.str(), shape_str(b.shape),
+                       plan::name_of(b.space));
       }
       if (step.buffers.empty()) body += ");";
+      if (!called.numbers.empty()) body += "\n      " + called.numbers + ");";
       body += "\n";
     }
     std::string out = prototype() + " {\n";
@@ -266,13 +318,6 @@ class CProgramWriter {
       for (const std::string& name : *names) out += format("  (void){};\n", name);
     if (p_.weights_apart) out += "  (void)weights;\n";
     return out + body + "}\n";
-  }
-
-  std::string kernel_definitions() const {
-    std::string out;
-    for (const auto& [kernel, what] : described_)
-      out += format("/* {} */\n{}\n", what, with_restrict(p_.kernels[kernel], overlapping_.count(kernel) == 0));
-    return out;
   }
 
   const CProgram& p_;
@@ -290,7 +335,8 @@ class CProgramWriter {
   std::set<size_t> used_params_;
   std::map<size_t, std::string> param_names_;
   std::set<uint32_t> overlapping_;
-  std::map<uint32_t, std::string> described_;
+  std::map<uint32_t, CKernelCall> calls_;
+  std::string definitions_;
 };
 
 }  // namespace
@@ -314,7 +360,9 @@ std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::sp
         "  (void)buffers;\n  (void)nthreads;\n  if (tid == 0) {2}({3});\n}}\n\n",
         with_restrict(kernels[i], false), f.name, c_kernel_name(f.name), arguments);
   }
-  return "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n\n" + c_helpers(out) + "\n" + out;
+  const std::string helpers = c_helpers(out);
+  return "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n\n" + c_helper_headers(helpers) + helpers +
+         "\n" + out;
 }
 
 Result<std::string> c_program(const CProgram& program) {

@@ -26,6 +26,8 @@ inline bool is_bits_float(DataType t) { return t.is_float() && t.bits <= 16; }
 
 // The definitions of the helper functions (tw_...) that `code` calls, and of those which these call, in a fixed order.
 std::string c_helpers(const std::string& code);
+// What those need to have included.
+std::string c_helper_headers(const std::string& helpers);
 // The calls that convert a float of 16 bits or fewer to and from float.
 std::string c_widen_call(DataType from, const std::string& value);
 std::string c_narrow_call(DataType to, const std::string& value);

@@ -230,7 +230,18 @@ class LaneByLane {
     }
   }
 
+  // Bytes beside each other as one word: printers have a load for it.
+  PrimExpr word_of_bytes(const ReinterpretNode& n) {
+    const auto* bytes = as<LoadNode>(n.value);
+    const auto* place = bytes != nullptr && !bytes->mask ? as<RampNode>(bytes->index) : nullptr;
+    if (place == nullptr || place->stride != 1 || bytes->buffer->scope != Scope::kGlobal || n.dtype.lanes != 1 ||
+        !n.dtype.is_integral() || (n.dtype.bits != 16 && n.dtype.bits != 32))
+      return nullptr;
+    return reinterpret(n.dtype, load(bytes->buffer, ramp(scalar(place->base), 1, n.value->dtype.lanes)));
+  }
+
   LaneList reinterpreted(const ReinterpretNode& n) {
+    if (PrimExpr word = word_of_bytes(n)) return {word};
     const LaneList from = lanes(n.value);
     LaneList out;
     if (from.size() == static_cast<size_t>(n.dtype.lanes)) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectors become scalars, lane by lane, for targets that have none.
 //
-// Requires: the final form. Ensures: no expression, variable or register has lanes > 1. Masks become conditions around
+// Requires: the final form. Ensures: no expression, variable or register has lanes > 1, but for bytes beside each other
+// that are read as one word of 16 or 32 bits. Masks become conditions around
 // single accesses, gathers and strided accesses single loads, shuffles and broadcasts a choice of lanes, reductions
 // their tree of operations (tir/expr.h gives the order). All lanes of a stored vector are computed before the first is
 // written where one could change another. Runs after legalize_sub_bytes and before legalize_small_floats, so that a
