@@ -22,6 +22,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 # So that cmake and ctest can run what was built.
 string(REGEX REPLACE "^([^-]+).*" "\\1" tw_emulator ${TILEWRIGHT_TRIPLE})
+string(REPLACE i686 i386 tw_emulator ${tw_emulator})  # as QEMU calls it
 find_program(TILEWRIGHT_EMULATOR NAMES qemu-${tw_emulator}-static qemu-${tw_emulator} NO_CACHE)
 if(TILEWRIGHT_EMULATOR)
   set(CMAKE_CROSSCOMPILING_EMULATOR ${TILEWRIGHT_EMULATOR} -L /usr/${TILEWRIGHT_TRIPLE})

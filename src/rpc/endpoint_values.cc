@@ -123,7 +123,7 @@ Result<WireTensor> Endpoint::remote_tensor(const DLTensor& tensor) const {
   if (step_ == 0 || device_kind(tensor.device) < step_) return stays_here("a tensor");
   WireTensor wire;
   wire.device = TW_TRY(there(tensor.device));
-  wire.data = reinterpret_cast<uint64_t>(tensor.data);
+  wire.data = reinterpret_cast<uintptr_t>(tensor.data);
   wire.dtype = tensor.dtype;
   wire.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
   wire.byte_offset = tensor.byte_offset;

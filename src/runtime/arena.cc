@@ -79,7 +79,7 @@ Result<Arena> Arena::allocate(uint64_t bytes) {
   arena.bytes_ = bytes;
   arena.data_ = static_cast<std::byte*>(mapping.start);
   if (large) {
-    auto address = reinterpret_cast<uint64_t>(mapping.start);
+    uint64_t address = reinterpret_cast<uintptr_t>(mapping.start);
     arena.data_ += (kHugePage - address % kHugePage) % kHugePage;
     madvise(arena.data_, size, MADV_HUGEPAGE);
   }

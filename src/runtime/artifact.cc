@@ -51,7 +51,7 @@ struct Inside {
   const ElfImage* image;
   uint64_t base;
   const ElfSegment* segment(const void* p, uint64_t bytes) const {
-    return image->segment_of(reinterpret_cast<uint64_t>(p) - base, bytes);
+    return image->segment_of(reinterpret_cast<uintptr_t>(p) - base, bytes);
   }
   bool operator()(const void* p, uint64_t bytes) const { return image ? segment(p, bytes) != nullptr : p != nullptr; }
   bool code(const void* p) const {
@@ -73,7 +73,7 @@ Status check_table(const ArtifactTable& table, const ElfImage* image, uint64_t b
   if (!inside(table.plan, table.plan_bytes)) return bad("the execution plan lies outside of the library");
   if (table.params_bytes != 0 && !inside(table.params, table.params_bytes))
     return bad("the weights lie outside of the library");
-  if (table.params_bytes != 0 && reinterpret_cast<uint64_t>(table.params) % 64 != 0)
+  if (table.params_bytes != 0 && reinterpret_cast<uintptr_t>(table.params) % 64 != 0)
     return bad("the weights are not aligned");
   if (table.kernel_count > (1u << 24) || !inside(table.kernels, table.kernel_count * sizeof(KernelFunction)))
     return bad("the list of kernels lies outside of the library");
@@ -131,7 +131,7 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
     return bad(format("the library cannot be loaded: {}", why ? why : "unknown reason")).at(path);
   }
   const void* symbol = dlsym(artifact->library_, kArtifactSymbol);
-  if (reinterpret_cast<uint64_t>(symbol) - map->l_addr != image->find(kArtifactSymbol)->address)
+  if (reinterpret_cast<uintptr_t>(symbol) - map->l_addr != image->find(kArtifactSymbol)->address)
     return bad("the table of kernels is not where the file says").at(path);
   ArtifactTable table{};
   std::memcpy(&table, symbol, sizeof table);
@@ -154,7 +154,7 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
     return bad("the entry function lies outside of the code").at(path);
   if (table.params_bytes != 0) {
     const ElfSegment* home =
-        image->segment_of(reinterpret_cast<uint64_t>(table.params) - map->l_addr, table.params_bytes);
+        image->segment_of(reinterpret_cast<uintptr_t>(table.params) - map->l_addr, table.params_bytes);
     expect_weights(map->l_addr + home->address, home->file_bytes);
   }
   return std::shared_ptr<const Artifact>(std::move(artifact));
@@ -252,7 +252,7 @@ void* Artifact::symbol(const std::string& name, bool code) const {
       !entry || dlinfo(library_, RTLD_DI_LINKMAP, &own) != 0)
     return nullptr;
   const bool ours =
-      reinterpret_cast<uint64_t>(place.dli_fbase) == own->l_addr;  // and no library's that it is linked with
+      reinterpret_cast<uintptr_t>(place.dli_fbase) == own->l_addr;  // and no library's that it is linked with
   return ours && ELF64_ST_TYPE(entry->st_info) == (code ? STT_FUNC : STT_OBJECT) ? found : nullptr;
 }
 
