@@ -5,8 +5,8 @@
     tests/conformance/run.py                        all 1,914 of them
     tests/conformance/run.py test_relu test_conv    those whose name contains one of the words
     tests/conformance/run.py --target c             the same as C99 by the system's C compiler, warnings being errors
-    tests/conformance/run.py --target aarch64       the same for another processor (riscv64, riscv64v, arm), whose runtime is built
-                                                    with its toolchain file (docs/cross.md) and run by qemu-user
+    tests/conformance/run.py --target aarch64       the same for another processor (riscv64, riscv64v, arm, i686), whose runtime is
+                                                    built with its toolchain file (docs/cross.md) and run by qemu-user
     tests/conformance/run.py --sample 20            every 20th of them
     tests/conformance/run.py --update               renews expected_failures.txt (refuses to add to it; --accept-new adds)
     tests/conformance/run.py --write                renews the table of docs/conformance.md
@@ -33,7 +33,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 # What does not pass, by the kind of target.
 EXPECTED_FAILURES = {"llvm": pathlib.Path(__file__).with_name("expected_failures.txt"),
-                     "c": pathlib.Path(__file__).with_name("expected_failures_c.txt")}
+                     "c": pathlib.Path(__file__).with_name("expected_failures_c.txt"),
+                     "cross": pathlib.Path(__file__).with_name("expected_failures_cross.txt")}
 DOCUMENT = ROOT / "docs/conformance.md"
 
 
@@ -54,6 +55,7 @@ CROSS = {
     "riscv64": Processor("riscv64", "riscv64-linux-gnu"),
     "riscv64v": Processor("riscv64", "riscv64-linux-gnu", " -mattr=+m,+a,+f,+d,+c,+v", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"]),
     "arm": Processor("arm", "arm-linux-gnueabihf"),
+    "i686": Processor("i686", "i686-linux-gnu", "", []),  # a processor of 64 bits runs it; Debian 12's qemu-i386 hangs when a thread starts
 }
 GROUPS = ("node", "simple", "pytorch-converted", "pytorch-operator", "light")
 CHUNK = 24
@@ -107,7 +109,7 @@ def find_cases(data):
 
 def build_runtime(processor):
     """The command that runs libraries for the processor, as `tilewright run` does; None, with the reason printed, where tools are missing."""
-    missing = [name for name in (processor.compiler, processor.emulator[0]) if shutil.which(name) is None]
+    missing = [name for name in (processor.compiler, *processor.emulator[:1]) if shutil.which(name) is None]
     if missing:
         print(f"skipped: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not here; ./dev setup --cross installs them")
         return None
@@ -120,7 +122,7 @@ def build_runtime(processor):
         done = subprocess.run(step, capture_output=True, text=True)
         if done.returncode:
             sys.exit(f"the runtime for {processor.triple} was not built: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return [*processor.emulator, "-L", f"/usr/{processor.triple}", str(folder / "tilewright")]
+    return [*processor.emulator, *(["-L", f"/usr/{processor.triple}"] if processor.emulator else []), str(folder / "tilewright")]
 
 
 def run_inexact(tool, target, folders, seconds):
@@ -235,7 +237,7 @@ def main():
     parser.add_argument("--target", default="llvm", help="what is compiled for: a target, or " + ", ".join(CROSS))
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="every N-th case")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--seconds", type=int, default=30, help="limit of one case")
+    parser.add_argument("--seconds", type=int, help="limit of one case (30, in an emulator 180)")
     parser.add_argument("--reasons", action="store_true", help="count what keeps cases from passing")
     parser.add_argument("--update", action="store_true", help="take cases that pass now off the list")
     parser.add_argument("--accept-new", action="store_true", help="with --update: also add cases that fail")
@@ -245,6 +247,7 @@ def main():
     if data is None:
         print("skipped: the onnx package is not there; ./dev models test fetches it")
         return SKIPPED
+    args.seconds = args.seconds or (180 if args.target in CROSS else 30)
     cases = find_cases(data)
     if args.words:
         cases = {group: [f for f in folders if any(word in f.name for word in args.words)] for group, folders in cases.items()}
@@ -258,7 +261,7 @@ def main():
             return SKIPPED
         target = ["--target", CROSS[args.target].target, "--run-with", " ".join(command)]
     # Another processor has no compiler for VM programs, like C.
-    listed = EXPECTED_FAILURES["c" if args.target in CROSS else args.target.split()[0]]
+    listed = EXPECTED_FAILURES["cross" if args.target in CROSS else args.target.split()[0]]
     results = run_all(args.tool, target, cases, args.jobs, args.seconds)
     if args.target.split()[0] != "c":  # which has no libraries that `run` could load
         results.update(run_inexact(args.tool, target, [f for folders in cases.values() for f in folders], args.seconds))
