@@ -18,7 +18,7 @@ from tilewright.classic import relay
 from tilewright.classic.contrib import cc, graph_executor
 from tilewright.classic.relay import transform
 from tilewright.classic.relay.backend import contrib
-from tilewright.classic.relay.op.contrib import dnnl
+from tilewright.classic.relay.op.contrib import cblas, dnnl
 from tilewright.classic.runtime import CSourceModuleCreate
 from tilewright.classic.runtime.module import create_module, kernel_library
 
@@ -350,6 +350,79 @@ class OneDnn(unittest.TestCase):
             conv = relay.nn.conv2d(x, relay.const(np.ones((4, 4, 1, 1) if layout == "NCHW" else (1, 1, 4, 4), dtype)), channels=4, kernel_size=(1, 1), data_layout=layout,
                                    kernel_layout="OIHW" if layout == "NCHW" else "HWIO")
             self.assertEqual(external_functions(dnnl.partition_for_dnnl(tw.IRModule.from_expr(relay.Function([x], conv)))), [])
+
+
+@unittest.skipUnless(os.path.exists(kernel_library("cblas")), "built without a BLAS (libopenblas-dev or libblas-dev)")
+class Blas(unittest.TestCase):
+    def setUp(self):
+        self.rng = np.random.default_rng(9)
+
+    def values(self, *shape, dtype="float32"):
+        return relay.const((0.3 * self.rng.standard_normal(shape)).astype(dtype))
+
+    def same(self, mod, inputs, composites):
+        parts = cblas.partition_for_cblas(mod)
+        self.assertEqual(re.findall('Composite="([^"]+)"', parts.astext()), composites)
+        self.assertTrue(external_functions(parts))
+        want = run(relay.build(mod, "llvm"), inputs)
+        np.testing.assert_allclose(run(relay.build(parts, "llvm"), inputs), want, rtol=1e-4, atol=1e-5)
+        return parts
+
+    def test_a_perceptron(self):
+        x = relay.var("x", shape=(3, 12))
+        y = relay.nn.relu(relay.nn.bias_add(relay.nn.dense(x, self.values(20, 12)), self.values(20)))
+        y = relay.add(relay.nn.dense(y, self.values(7, 20)), self.values(1, 7))
+        parts = self.same(tw.IRModule.from_expr(relay.Function([x], relay.nn.softmax(y))), {"x": self.rng.standard_normal((3, 12)).astype("float32")},
+                          ["cblas.dense_bias_relu", "cblas.dense_bias"])
+        self.assertEqual(len(external_functions(parts)), 1)
+        with tempfile.TemporaryDirectory() as folder:  # a process that knows nothing of a BLAS
+            path = os.path.join(folder, "net.so")
+            relay.build(parts, "llvm").export_library(path)
+            script = (f"import numpy as np\nfrom tilewright import classic as tw\nfrom tilewright.classic.contrib import graph_executor\n"
+                      f"g = graph_executor.GraphModule(tw.runtime.load_module({path!r})['default'](tw.cpu()))\n"
+                      f"g.run(x=np.zeros((3, 12), 'float32'))\nprint(g.get_output(0).numpy().sum())")
+            self.assertAlmostEqual(float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout), 3, places=4)
+
+    def test_random_products(self):
+        choose = random.Random(3)
+        for i in range(16):
+            dtype = choose.choice(["float32", "float64"])
+            m, n, k, batch = (choose.randint(1, 9) for _ in range(4))
+            if i % 2:
+                turn_a, turn_b, one = choose.random() < 0.5, choose.random() < 0.5, choose.random() < 0.3
+                x = relay.var("x", shape=(batch, k, m) if turn_a else (batch, m, k), dtype=dtype)
+                other = (1 if one else batch, n, k) if turn_b else (1 if one else batch, k, n)
+                y = relay.nn.batch_matmul(x, self.values(*other, dtype=dtype), transpose_a=turn_a, transpose_b=turn_b)
+            else:
+                turn_a, turn_b = choose.random() < 0.5, choose.random() < 0.5
+                x = relay.var("x", shape=(k, m) if turn_a else (m, k), dtype=dtype)
+                y = relay.nn.matmul(x, self.values(*((n, k) if turn_b else (k, n)), dtype=dtype), transpose_a=turn_a, transpose_b=turn_b)
+            kind, composites = choose.choice(["", "bias", "relu"]), []
+            if kind == "bias":
+                y = relay.add(y, self.values(n, dtype=dtype))
+            if kind == "relu":
+                y = relay.nn.relu(y)
+            if kind:
+                composites = [f"cblas.{'batch_matmul' if i % 2 else 'matmul'}_{kind}"]
+            shape = [int(d) for d in x.type_annotation.shape]
+            self.same(tw.IRModule.from_expr(relay.Function([x], y)), {"x": self.rng.standard_normal(shape).astype(dtype)}, composites)
+
+    def test_what_it_does_not_take(self):
+        x = relay.var("x", shape=(4, 4), dtype="float16")
+        y = relay.var("y", shape=(2, 4))
+        for expr, inputs in ((relay.nn.dense(x, relay.const(np.ones((4, 4), "float16"))), [x]), (relay.add(y, relay.const(np.ones(4, "float32"))), [y])):
+            self.assertEqual(external_functions(cblas.partition_for_cblas(tw.IRModule.from_expr(relay.Function(inputs, expr)))), [])
+        # A sum that is no bias stays outside.
+        full = relay.add(relay.nn.dense(y, self.values(3, 4)), self.values(2, 3))
+        parts = cblas.partition_for_cblas(tw.IRModule.from_expr(relay.Function([y], full)))
+        self.assertEqual((re.findall('Composite="([^"]+)"', parts.astext()), len(external_functions(parts))), ([], 1))
+
+
+class Ccompiler(unittest.TestCase):
+    def test_its_operators_come_with_it(self):
+        from tilewright.classic.relay.op.contrib import ccompiler, get_pattern_table
+        self.assertEqual(ccompiler.pattern_table(), [])
+        self.assertEqual(get_pattern_table("ccompiler"), [])
 
 
 if __name__ == "__main__":

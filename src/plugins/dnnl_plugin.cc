@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tilewright/compiler.h"
+#include "plugins/module_record.h"
 #include "tilewright/function.h"
 
 namespace {
@@ -22,43 +22,9 @@ using dnnl::memory;
 using Dims = memory::dims;
 constexpr const char* kTypeKey = "dnnl_json";
 
-// What the library carries of a function: its name, its graph, and the bytes of its constants in the order of their
-// nodes.
-struct Record {
-  std::string symbol, graph;
-  std::vector<std::string> constants;
-};
-
-void write_text(std::string* out, const std::string& text) {
-  for (size_t i = 0, n = text.size(); i < 8; ++i) out->push_back(static_cast<char>(n >> (8 * i) & 0xff));
-  *out += text;
-}
-
-std::string write_record(const Record& record) {
-  std::string out;
-  write_text(&out, record.symbol);
-  write_text(&out, record.graph);
-  for (const std::string& bytes : record.constants) write_text(&out, bytes);
-  return out;
-}
-
-Record read_record(const std::string& bytes) {
-  size_t at = 0;
-  auto text = [&] {
-    uint64_t n = 0;
-    if (bytes.size() - at < 8) throw std::runtime_error("the record of a oneDNN function ends early");
-    for (size_t i = 8; i-- > 0;) n = n << 8 | static_cast<unsigned char>(bytes[at + i]);
-    at += 8;
-    if (n > bytes.size() - at) throw std::runtime_error("the record of a oneDNN function ends early");
-    at += n;
-    return bytes.substr(at - n, n);
-  };
-  Record out;
-  out.symbol = text();
-  out.graph = text();
-  while (at < bytes.size()) out.constants.push_back(text());
-  return out;
-}
+using tilewright::plugins::attribute;
+using Operator = tilewright::plugins::ChainOperator;
+using Record = tilewright::plugins::ModuleRecord;
 
 std::vector<int64_t> integers(const Json& attrs, const char* name, std::vector<int64_t> otherwise = {}) {
   if (!attrs.contains(name)) return otherwise;
@@ -66,11 +32,8 @@ std::vector<int64_t> integers(const Json& attrs, const char* name, std::vector<i
   for (const Json& item : attrs.at(name).at(0)) out.push_back(std::stoll(item.get<std::string>()));
   return out;
 }
-std::string word(const Json& attrs, const char* name, const std::string& otherwise = "") {
-  return attrs.contains(name) ? attrs.at(name).at(0).at(0).get<std::string>() : otherwise;
-}
 float real(const Json& attrs, const char* name, float otherwise) {
-  return attrs.contains(name) ? std::stof(word(attrs, name)) : otherwise;
+  return attrs.contains(name) ? std::stof(attribute(attrs, name)) : otherwise;
 }
 
 Dims two(const std::vector<int64_t>& v, int64_t otherwise) {
@@ -93,12 +56,6 @@ memory::desc plain_desc(Dims dims) {
   return {dims, memory::data_type::f32, plain(dims.size())};
 }
 memory::desc any_desc(const Dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
-
-// One operator of a chain, with its own attributes.
-struct Operator {
-  std::string name;
-  Json attrs;
-};
 
 // The function: values by graph entry, and what to execute in order.
 class Plan {
@@ -177,17 +134,6 @@ class Plan {
     memory view(desc, engine_, flat.get_data_handle());
     views_.emplace_back(view, flat);
     return view;
-  }
-
-  std::vector<Operator> operators_of(const Json& node) const {
-    const Json& attrs = node.at("attrs");
-    if (!attrs.contains("operator_attrs")) return {{node.at("name").get<std::string>(), attrs}};
-    std::vector<Operator> out;
-    for (const Json& text : attrs.at("operator_attrs").at(0)) {
-      const Json one = Json::parse(text.get<std::string>());
-      out.push_back({one.at("op").get<std::string>(), one.at("attrs")});
-    }
-    return out;
   }
 
   static bool eltwise(const Operator& op, dnnl::algorithm* algorithm, float* alpha, float* beta) {
@@ -290,7 +236,7 @@ class Plan {
 };
 
 memory Plan::kernel(const Json& node, size_t index) {
-  const std::vector<Operator> chain = operators_of(node);
+  const std::vector<Operator> chain = tilewright::plugins::operators_of(node);
   if (chain.empty()) throw std::runtime_error("the graph of a oneDNN function is damaged");
   const std::string& name = chain[0].name;
   if (name == "nn.conv2d") return convolution(node, index, chain);
@@ -374,8 +320,7 @@ memory Plan::pooling(const Json& node, size_t index, const Operator& op) {
   for (size_t d = 0; d < 2; ++d)  // what rounding up reads beyond
     after[d] = std::max(after[d], (out[d + 2] - 1) * strides[d] + window[d] - in[d + 2] - before[d]);
   const auto kind = op.name == "nn.max_pool2d" ? dnnl::algorithm::pooling_max
-                    : word(op.attrs, "count_include_pad") == "True" || word(op.attrs, "count_include_pad") == "1" ||
-                            word(op.attrs, "count_include_pad") == "true"
+                    : tilewright::plugins::is_true(op.attrs, "count_include_pad")
                         ? dnnl::algorithm::pooling_avg_include_padding
                         : dnnl::algorithm::pooling_avg_exclude_padding;
   const dnnl::pooling_forward::desc wanted(dnnl::prop_kind::forward_inference, kind, from.get_desc(), any_desc(out),
@@ -406,7 +351,7 @@ memory Plan::binary(const Json& node, size_t index, dnnl::algorithm kind) {
 
 struct Shared {
   explicit Shared(const std::string& bytes)
-      : record(read_record(bytes)), plan(Json::parse(record.graph), record.constants) {}
+      : record(tilewright::plugins::read_record(bytes)), plan(Json::parse(record.graph), record.constants) {}
   Record record;
   Plan plan;
   std::mutex mutex;  // one call at a time: the memory between primitives is one
@@ -416,7 +361,7 @@ class DnnlModule : public tilewright::ModuleKind {
  public:
   explicit DnnlModule(const std::string& bytes) : shared_(std::make_shared<Shared>(bytes)) {}
   std::string type_key() const override { return kTypeKey; }
-  std::string save() const override { return write_record(shared_->record); }
+  std::string save() const override { return tilewright::plugins::write_record(shared_->record); }
   tilewright::Function get_function(const std::string& name) override {
     if (name != shared_->record.symbol) return {};
     return tilewright::Function::of([shared = shared_](tilewright::Args args) -> tilewright::Value {
@@ -433,13 +378,7 @@ class DnnlModule : public tilewright::ModuleKind {
 // Makes the module once, so that what oneDNN cannot do fails the compilation and not the user's run.
 std::pair<std::string, std::string> generate(const std::string& symbol, const std::string& graph,
                                              const std::vector<DLTensor>& constants) {
-  Record record{symbol, graph, {}};
-  for (const DLTensor& t : constants) {
-    size_t bytes = t.dtype.bits / 8;
-    for (int d = 0; d < t.ndim; ++d) bytes *= static_cast<size_t>(t.shape[d]);
-    record.constants.emplace_back(static_cast<const char*>(t.data) + t.byte_offset, bytes);
-  }
-  std::string written = write_record(record);
+  std::string written = tilewright::plugins::write_record(tilewright::plugins::record_of(symbol, graph, constants));
   const Shared tried(written);
   return {kTypeKey, std::move(written)};
 }

@@ -204,7 +204,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
 
 
 # Kinds of modules that other people's kernels run: libtilewright_<name>.so, beside the runtime, is opened when there is one.
-KERNEL_LIBRARIES = {"dnnl_json": "dnnl"}
+KERNEL_LIBRARIES = {"cblas_json": "cblas", "dnnl_json": "dnnl"}
 
 
 def kernel_library(name: str) -> str:

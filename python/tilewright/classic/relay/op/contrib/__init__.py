@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of patterns for external code generators. Of the devices' own modules relay.op.contrib.dnnl is here."""
+"""Tables of patterns for external code generators. Of the devices' own modules relay.op.contrib.cblas, ccompiler and dnnl are here."""
 from __future__ import annotations
 
 from typing import Any
@@ -24,9 +24,9 @@ def adaptive_max_pool2d(data: Any, output_size: Any = None, layout: str = "NCHW"
 
 
 def __getattr__(name: str) -> Any:
-    if name == "dnnl":  # loaded when asked for: it says what oneDNN takes
+    if name in ("cblas", "ccompiler", "dnnl"):  # loaded when asked for: they say what these take
         import importlib
-        return importlib.import_module(".dnnl", __name__)
+        return importlib.import_module("." + name, __name__)
     raise AttributeError(f"relay.op.contrib has no '{name}'; instead: a code generator of your own (docs/external-codegen.md), with patterns from "
                          "register_pattern_table; everything else is compiled for the processor")
 

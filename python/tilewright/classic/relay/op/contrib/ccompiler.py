@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code generator "ccompiler": which operators it writes as C. It has no chains of them."""
+from __future__ import annotations
+
+from typing import Any
+
+from .... import ir
+from .register import register_pattern_table
+
+
+def _arithmetic(call: Any) -> bool:
+    """Of numbers that C has; integers are not divided."""
+    tensor = call.checked_type
+    dtype = getattr(tensor, "dtype", "")
+    known = all(isinstance(d, int) or hasattr(d, "value") for d in getattr(tensor, "shape", ()))
+    if call.op.name == "divide" and not dtype.startswith("float"):
+        return False
+    return known and dtype in ("float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+
+
+for _name in ("add", "subtract", "multiply", "divide"):
+    ir.register_op_attr(_name, "target.ccompiler", _arithmetic, level=5)  # a script's own word goes first
+
+
+@register_pattern_table("ccompiler")
+def pattern_table() -> list[tuple[Any, ...]]:
+    """No chains: each operator by itself."""
+    return []
+
+
+__all__ = ["pattern_table"]

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// The code generator "cblas", and its modules of type "cblas_json": products of matrices that a BLAS runs
+// (docs/external-codegen.md). A plug-in of compiler and runtime, so that neither needs a BLAS.
+#include <cblas.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <mutex>
+
+#include "plugins/module_record.h"
+#include "tilewright/function.h"
+
+namespace {
+
+using Json = nlohmann::json;
+using tilewright::plugins::is_true;
+using Operator = tilewright::plugins::ChainOperator;
+using Record = tilewright::plugins::ModuleRecord;
+using Shape = std::vector<int64_t>;
+constexpr const char* kTypeKey = "cblas_json";
+
+int64_t count_of(const Shape& shape) {
+  int64_t n = 1;
+  for (int64_t d : shape) n *= d;
+  return n;
+}
+
+void multiply(bool turn_a, bool turn_b, int m, int n, int k, const float* a, int lda, const float* b, int ldb,
+              float* c) {
+  cblas_sgemm(CblasRowMajor, turn_a ? CblasTrans : CblasNoTrans, turn_b ? CblasTrans : CblasNoTrans, m, n, k, 1, a, lda,
+              b, ldb, 0, c, n);
+}
+void multiply(bool turn_a, bool turn_b, int m, int n, int k, const double* a, int lda, const double* b, int ldb,
+              double* c) {
+  cblas_dgemm(CblasRowMajor, turn_a ? CblasTrans : CblasNoTrans, turn_b ? CblasTrans : CblasNoTrans, m, n, k, 1, a, lda,
+              b, ldb, 0, c, n);
+}
+
+// A product of matrices, one of each batch, with what follows it.
+struct Product {
+  size_t a = 0, b = 0, out = 0, bias = SIZE_MAX;  // values
+  bool turn_a = false, turn_b = false, relu = false;
+  int m = 0, n = 0, k = 0;
+  int64_t batch = 1, step_a = 0, step_b = 0;  // elements from one matrix to the next; 0 where all share one
+};
+
+template <class T>
+void run_product(const Product& p, const std::vector<char*>& values) {
+  const T *a = reinterpret_cast<const T*>(values[p.a]), *b = reinterpret_cast<const T*>(values[p.b]);
+  const T* bias = p.bias == SIZE_MAX ? nullptr : reinterpret_cast<const T*>(values[p.bias]);
+  T* out = reinterpret_cast<T*>(values[p.out]);
+  for (int64_t i = 0; i < p.batch; ++i, out += int64_t{p.m} * p.n) {
+    multiply(p.turn_a, p.turn_b, p.m, p.n, p.k, a + i * p.step_a, p.turn_a ? p.m : p.k, b + i * p.step_b,
+             p.turn_b ? p.k : p.n, out);
+    if (bias == nullptr && !p.relu) continue;
+    for (int64_t e = 0; e < int64_t{p.m} * p.n; ++e) {
+      const T value = bias != nullptr ? out[e] + bias[e % p.n] : out[e];
+      out[e] = p.relu && value < 0 ? T(0) : value;
+    }
+  }
+}
+
+// The function: where its values lie, and its products in order.
+class Plan {
+ public:
+  Plan(const Json& graph, const std::vector<std::string>& constants) : graph_(graph) {
+    size_t constant = 0;
+    for (size_t i = 0; i < nodes().size(); ++i) {
+      const auto op = nodes()[i].at("op").get<std::string>();
+      values_.push_back(nullptr);
+      const auto bytes = static_cast<size_t>(count_of(shape_of(i))) * element_bytes(i);
+      if (op == "input") {
+        inputs_.push_back(i);
+      } else if (op == "const") {
+        if (constant >= constants.size() || constants[constant].size() != bytes)
+          throw std::runtime_error("a constant of a BLAS function is missing or has a wrong size");
+        values_[i] = const_cast<char*>(constants[constant++].data());
+      } else {
+        memory_.emplace_back(bytes + 64);
+        const size_t off = reinterpret_cast<uintptr_t>(memory_.back().data()) % 64;
+        values_[i] = memory_.back().data() + (off == 0 ? 0 : 64 - off);
+        run_.push_back(product_of(nodes()[i], i));
+      }
+    }
+    for (const Json& head : graph_.at("heads")) heads_.push_back(checked(head.at(0).get<size_t>(), values_.size()));
+  }
+
+  void call(tilewright::Args args) {
+    if (args.size() != inputs_.size() + heads_.size()) throw std::runtime_error("the number of tensors is wrong");
+    auto data = [&](size_t i) { return static_cast<char*>(args[i].tensor().data) + args[i].tensor().byte_offset; };
+    std::vector<char*> values = values_;
+    for (size_t i = 0; i < inputs_.size(); ++i) values[inputs_[i]] = data(i);
+    // The last product writes where its result is wanted; what is a result and read again is copied.
+    std::vector<bool> placed(heads_.size(), false);
+    for (size_t h = 0; h < heads_.size(); ++h)
+      if (nodes()[heads_[h]].at("op") == "kernel" && values[heads_[h]] == values_[heads_[h]])
+        values[heads_[h]] = data(inputs_.size() + h), placed[h] = true;
+    for (const Product& p : run_) is_double(p.out) ? run_product<double>(p, values) : run_product<float>(p, values);
+    for (size_t h = 0; h < heads_.size(); ++h)
+      if (!placed[h])
+        std::copy_n(values[heads_[h]], static_cast<size_t>(count_of(shape_of(heads_[h]))) * element_bytes(heads_[h]),
+                    data(inputs_.size() + h));
+  }
+
+ private:
+  const Json& nodes() const { return graph_.at("nodes"); }
+  const Json& attrs_of(size_t node) const { return nodes().at(node).at("attrs"); }
+  Shape shape_of(size_t node) const { return attrs_of(node).at("shape").at(0).at(0).get<Shape>(); }
+  bool is_double(size_t node) const { return attrs_of(node).at("dtype").at(0).at(0) == "float64"; }
+  size_t element_bytes(size_t node) const {
+    const auto type = attrs_of(node).at("dtype").at(0).at(0).get<std::string>();
+    if (type != "float32" && type != "float64") throw std::runtime_error("a BLAS has no products of " + type);
+    return type == "float64" ? 8 : 4;
+  }
+  static size_t checked(size_t node, size_t end) {
+    if (node >= end) throw std::runtime_error("the graph of a BLAS function is damaged");
+    return node;
+  }
+  static int small(int64_t extent) {
+    if (extent < 1 || extent > std::numeric_limits<int>::max())
+      throw std::runtime_error("a BLAS takes matrices of 1 to 2147483647 rows and columns");
+    return static_cast<int>(extent);
+  }
+
+  Product product_of(const Json& node, size_t index) {
+    const std::vector<Operator> chain = tilewright::plugins::operators_of(node);
+    auto input = [&](size_t i) { return checked(node.at("inputs").at(i).at(0).get<size_t>(), index); };
+    const std::string& name = chain.at(0).name;
+    if (name != "nn.dense" && name != "nn.matmul" && name != "nn.batch_matmul")
+      throw std::runtime_error("a BLAS has no '" + name + "'");
+    const Json& attrs = chain[0].attrs;
+    Product p;
+    p.a = input(0), p.b = input(1), p.out = index;
+    p.turn_a = is_true(attrs, "transpose_a"),
+    p.turn_b = name == "nn.dense" || is_true(attrs, "transpose_b", name == "nn.batch_matmul");
+    const Shape a = shape_of(p.a), b = shape_of(p.b), out = shape_of(index);
+    if (a.size() < 2 || a.size() != b.size() || a.size() != out.size())
+      throw std::runtime_error("a BLAS multiplies matrices");
+    const size_t last = a.size() - 1;
+    p.m = small(out[last - 1]), p.n = small(out[last]), p.k = small(a[p.turn_a ? last - 1 : last]);
+    if (last == 2) {
+      p.batch = out[0];
+      p.step_a = a[0] == 1 ? 0 : int64_t{p.m} * p.k, p.step_b = b[0] == 1 ? 0 : int64_t{p.k} * p.n;
+    }
+    if (count_of(a) != std::max<int64_t>(p.step_a != 0 ? p.batch : 1, 1) * p.m * p.k ||
+        count_of(b) != std::max<int64_t>(p.step_b != 0 ? p.batch : 1, 1) * p.k * p.n || last > 2)
+      throw std::runtime_error("the graph of a BLAS function is damaged");
+    for (size_t i = 1; i < chain.size(); ++i) {
+      if (chain[i].name == "nn.relu") {
+        p.relu = true;
+      } else if ((chain[i].name == "add" || chain[i].name == "nn.bias_add") && p.bias == SIZE_MAX && !p.relu) {
+        p.bias = input(2);
+        if (count_of(shape_of(p.bias)) != p.n) throw std::runtime_error("a bias has one number for each column");
+      } else {
+        throw std::runtime_error("nothing computes '" + chain[i].name + "' behind a product of the BLAS");
+      }
+    }
+    for (size_t value : {p.a, p.b, p.bias == SIZE_MAX ? p.a : p.bias})
+      if (is_double(value) != is_double(index)) throw std::runtime_error("a BLAS multiplies numbers of one type");
+    return p;
+  }
+
+  const Json graph_;
+  std::vector<char*> values_;  // by node; of inputs null between calls
+  std::vector<std::vector<char>> memory_;
+  std::vector<size_t> inputs_, heads_;
+  std::vector<Product> run_;
+};
+
+struct Shared {
+  explicit Shared(const std::string& bytes)
+      : record(tilewright::plugins::read_record(bytes)), plan(Json::parse(record.graph), record.constants) {}
+  Record record;
+  Plan plan;
+  std::mutex mutex;  // one call at a time: the memory between products is one
+};
+
+class CblasModule : public tilewright::ModuleKind {
+ public:
+  explicit CblasModule(const std::string& bytes) : shared_(std::make_shared<Shared>(bytes)) {}
+  std::string type_key() const override { return kTypeKey; }
+  std::string save() const override { return tilewright::plugins::write_record(shared_->record); }
+  tilewright::Function get_function(const std::string& name) override {
+    if (name != shared_->record.symbol) return {};
+    return tilewright::Function::of([shared = shared_](tilewright::Args args) -> tilewright::Value {
+      std::lock_guard lock(shared->mutex);
+      shared->plan.call(args);
+      return {};
+    });
+  }
+
+ private:
+  const std::shared_ptr<Shared> shared_;
+};
+
+// Makes the module once, so that what a BLAS cannot do fails the compilation and not the user's run.
+std::pair<std::string, std::string> generate(const std::string& symbol, const std::string& graph,
+                                             const std::vector<DLTensor>& constants) {
+  std::string written = tilewright::plugins::write_record(tilewright::plugins::record_of(symbol, graph, constants));
+  const Shared tried(written);
+  return {kTypeKey, std::move(written)};
+}
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"))) const tw_external_codegen* tw_compiler_plugin(uint64_t* count) {
+  static const tilewright::ExternalCodegen generator = [] {
+    tilewright::ExternalCodegen g;
+    g.name = "cblas";
+    g.generate = generate;
+    return g;
+  }();
+  static const tw_external_codegen list[] = {generator.as_c()};
+  *count = 1;
+  return list;
+}
+
+__attribute__((visibility("default"))) int32_t tw_runtime_plugin(void) {
+  static int32_t status = [] {
+    try {
+      tilewright::register_function("runtime.module.loadbinary_cblas_json",
+                                    [](tilewright::Args args) -> tilewright::Value {
+                                      return tilewright::Module::of(std::make_unique<CblasModule>(args[0].bytes()));
+                                    });
+      return 0;
+    } catch (const tilewright::Error& e) {
+      return e.code();
+    }
+  }();
+  return status;
+}
+
+}  // extern "C"
