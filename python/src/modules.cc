@@ -92,9 +92,11 @@ Module bind_params(const Module& module, const Arrays& params) {
   return unwrap(relay::bind_params(module, constants));
 }
 
-std::string text_of(const Module& self, bool metadata) {
+std::string text_of(const Module& self, bool metadata, const nb::object& annotate = nb::none()) {
   TextOptions options;
   options.metadata = metadata;
+  if (!annotate.is_none())
+    options.annotate = [&](const Expr& e) { return nb::cast<std::string>(nb::str(annotate(wrap(e)))); };
   return print_module(self, options).text;
 }
 
@@ -143,9 +145,13 @@ void bind_modules(nb::module_& m) {
           },
           nb::arg("functions").none(), nb::arg("type_definitions") = nb::none())
       .def(
-          "astext", [](const Module& self, bool metadata, nb::object) { return text_of(self, metadata); },
+          "astext",
+          [](const Module& self, bool metadata, const nb::object& annotate) {
+            return text_of(self, metadata, annotate);
+          },
           nb::arg("show_meta_data") = true, nb::arg("annotate") = nb::none(),
-          "The module as Relay text, with its constants unless show_meta_data is False")
+          "The module as Relay text, with its constants unless show_meta_data is False; annotate(expression) gives the "
+          "comment behind each")
       .def("__str__", [](const Module& self) { return text_of(self, false); })
       .def(
           "__contains__", [](const Module& self, nb::handle name) { return self.functions.count(name_of(name)) != 0; },

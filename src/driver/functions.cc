@@ -228,6 +228,11 @@ Result<std::vector<tir::PrimFunc>> finished_kernels(const LoweredFunction& funct
 
 Status add_functions(FunctionList functions, Built* built) {
   if (functions.empty()) return Ok{};
+  if (codegen::backend_of(built->target).makes_source)
+    return Diagnostic(
+        ErrorCode::kUnsupportedModel,
+        format("functions of tensor expressions are machine code, and the target {} makes source", built->target.kind),
+        format("function {}", functions[0]->name), "give a target llvm");
   lower::Lowered& lowered = built->lowered;
   std::vector<plan::Function> table;
   std::set<std::string> names;

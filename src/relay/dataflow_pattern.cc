@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "relay/op.h"
 #include "relay/rewrite.h"
+#include "relay/structural.h"
 
 namespace tilewright::relay {
 namespace {
@@ -224,7 +225,7 @@ class DFMatcher::Attempt {
       case DFPatternKind::kConstant:
         return as<ConstantNode>(e) != nullptr;
       case DFPatternKind::kExpr:
-        return structural_equal(p.expr, e);
+        return structural_equal(p.expr, e, {.map_free_variables = false, .sharing = false});
       case DFPatternKind::kOp:
         return as<OpNode>(e) && p.name == as<OpNode>(e)->def->name;
       case DFPatternKind::kCall:

@@ -112,7 +112,7 @@ class Inference {
       for (const Expr& e : order)
         if (const auto* let = as<LetNode>(e)) bindings[let->value.get()].push_back(e);
       for (const Expr& e : order) {
-        if (e->kind == ExprKind::kOp || types_.count(e.get())) continue;
+        if (types_.count(e.get())) continue;
         TW_TRY_STATUS(visit(e));
         // A variable has its value's type before the body uses it, so that each use of a polymorphic function has its
         // own types.
@@ -146,8 +146,9 @@ class Inference {
         return set(e, unifier_.opened(e->type));
       case ExprKind::kConstant:
       case ExprKind::kConstructor:
-      case ExprKind::kOp:
         return set(e, e->type);
+      case ExprKind::kOp:  // as a value it is a function of types that nobody says
+        return set(e, unifier_.fresh());
       case ExprKind::kGlobalVar: {
         auto it = globals_.find(as<GlobalVarNode>(e)->name);
         return set(e, it == globals_.end() ? e->type : it->second);
@@ -313,7 +314,11 @@ class Inference {
     Module out = module_;
     for (auto& [name, function] : out.functions) {
       for (const Expr& e : post_order(function, true)) {
-        if (e->kind == ExprKind::kOp || done_.count(e.get())) continue;
+        if (done_.count(e.get())) continue;
+        if (e->kind == ExprKind::kOp) {
+          done_[e.get()] = e;
+          continue;
+        }
         Type t = of(e);
         if (!is_complete(t)) {
           if (const auto* var = as<VarNode>(e))
@@ -359,10 +364,19 @@ class Inference {
   bool unknown_ = false;
 };
 
+// Conditions and cells have the types that they were built with; whether those fit nobody has looked at.
+bool is_doubtful(const Expr& e) {
+  if (const auto* branch = as<IfNode>(e)) {
+    const auto* condition = as_tensor(branch->condition->type);
+    return !condition || !condition->dtype.is_bool() || !condition->shape.empty();
+  }
+  return e->kind == ExprKind::kRefWrite;
+}
+
 bool has_gaps(const Module& module) {
   for (auto& [name, function] : module.functions)
     for (const Expr& e : post_order(function, true))
-      if (e->kind != ExprKind::kOp && !is_complete(e->type)) return true;
+      if (e->kind != ExprKind::kOp && (!is_complete(e->type) || is_doubtful(e))) return true;
   return false;
 }
 

@@ -3,6 +3,7 @@
 // and written as meta[relay.Constant][i]. Beyond the classic form: symbolic dims in types, names in quotes (%"input:0")
 // when they are not identifiers, and the model's own metadata as #[metadata("key") = "value"] lines.
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@ struct TextOptions {
   bool types = true;      // "/* ty=... */" after each operation
   bool metadata = false;  // a "#[metadata]" section at the end holds the constants, as the classic stack writes them
   bool spans = false;     // "/* from conv1+bn1 */" too
+  std::function<std::string(const Expr&)> annotate;  // what it gives is written in the place of these comments
 };
 
 struct ModuleText {

@@ -83,6 +83,7 @@ class Printer {
   void line_start() { out_.append(static_cast<size_t>(2 * indent_), ' '); }
 
   std::string comment(const Expr& e) const {
+    if (options_.annotate) return options_.annotate(e);
     std::string inside;
     if (options_.types) inside += " ty=" + type_str(e->type);
     if (options_.spans && e->span && e->span->find("*/") == std::string::npos) inside += " from " + *e->span;

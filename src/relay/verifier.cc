@@ -81,6 +81,7 @@ class Verifier {
   Status run() {
     for (auto& [name, function] : module_.functions) {
       current_ = "@" + name;
+      bound_.clear();  // functions of a module may have parameters in common
       if (!as<FunctionNode>(function)) return fail("is not a function");
       // Operands before users, functions inside functions first, each expression once in the whole module.
       for (const Expr& e : post_order(function, true)) {

@@ -40,10 +40,10 @@ def broadcast(name, shape):
 
 OTHER = {
     "sum": lambda: relay.sum(X, axis=1), "sum kept": lambda: relay.sum(X, axis=1, keepdims=True), "sum but": lambda: relay.sum(X, axis=1, exclude=True), "mean": lambda: relay.mean(X, axis=0), "mean of all": lambda: relay.mean(X), "variance": lambda: relay.variance(X, axis=1), "max": lambda: relay.max(X, axis=1), "min": lambda: relay.min(X, axis=0),
-    "reshape": lambda: relay.reshape(X, (2, 6)), "transpose": lambda: relay.transpose(X, (1, 0)), "expand_dims": lambda: relay.expand_dims(X, 1), "squeeze": lambda: relay.squeeze(relay.expand_dims(X, 1), [1]), "cast": lambda: relay.cast(X, "float32"), "clip": lambda: relay.clip(X, 0.3, 0.6), "copy": lambda: relay.copy(X),
+    "logsumexp": lambda: relay.logsumexp(X, axis=1), "reshape": lambda: relay.reshape(X, (2, 6)), "transpose": lambda: relay.transpose(X, (1, 0)), "expand_dims": lambda: relay.expand_dims(X, 1), "squeeze": lambda: relay.squeeze(relay.expand_dims(X, 1), [1]), "cast": lambda: relay.cast(X, "float32"), "clip": lambda: relay.clip(X, 0.3, 0.6), "copy": lambda: relay.copy(X),
     "relu": lambda: relay.nn.relu(X - relay.const(0.5, "float64")), "leaky": lambda: relay.nn.leaky_relu(X - relay.const(0.5, "float64"), 0.2), "softmax": lambda: relay.nn.softmax(X) * relay.const(numbers(3, 4, dtype="float64")), "log_softmax": lambda: relay.nn.log_softmax(X, 1) * relay.const(numbers(3, 4, dtype="float64")), "strided_slice": lambda: relay.strided_slice(X, [1, 0], [3, 4], [1, 2]), "split": lambda: relay.split(X, 2, axis=1)[1],
     "concatenate": lambda: relay.concatenate([X, X * X], 1), "stack": lambda: relay.stack([X, X * X], 0), "where": lambda: relay.where(relay.greater(X, relay.const(0.5, "float64")), X, X * X), "take": lambda: relay.take(X, relay.const([0, 2]), axis=0), "gather_nd": lambda: relay.gather_nd(X, relay.const([[0, 1], [1, 0]])), "tile": lambda: relay.tile(X, (2, 1)), "repeat": lambda: relay.repeat(X, 2, 1), "reverse": lambda: relay.reverse(X, 1), "zeros_like": lambda: relay.zeros_like(X) + X, "ones_like": lambda: relay.ones_like(X) * X,
-    "broadcast_to": lambda: relay.broadcast_to(X, (2, 3, 4)), "broadcast_to_like": lambda: relay.broadcast_to_like(X, relay.const(np.ones((2, 3, 4)))), "reshape_like": lambda: relay.reshape_like(X, relay.const(np.ones((4, 3)))), "collapse_sum_like": lambda: relay.collapse_sum_like(X, relay.const(np.ones((4,)))), "collapse_sum_to": lambda: relay.collapse_sum_to(X, (1, 4)), "pad": lambda: relay.nn.pad(X, ((1, 0), (0, 2))), "batch_flatten": lambda: relay.nn.batch_flatten(relay.reshape(X, (2, 2, 3))), "dense": lambda: relay.nn.dense(X, relay.const(numbers(5, 4, dtype="float64"))), "matmul": lambda: relay.nn.matmul(X, relay.const(numbers(4, 5, dtype="float64"))),
+    "broadcast_to": lambda: relay.broadcast_to(X, (2, 3, 4)), "broadcast_to_like": lambda: relay.broadcast_to_like(X, relay.const(np.ones((2, 3, 4)))), "reshape_like": lambda: relay.reshape_like(X, relay.const(np.ones((4, 3)))), "collapse_sum_like": lambda: relay.collapse_sum_like(X, relay.const(np.ones((4,)))), "collapse_sum_to": lambda: relay.collapse_sum_to(X, (1, 4)), "full_like": lambda: relay.full_like(X, relay.const(2.0, "float64")) * X, "pad": lambda: relay.nn.pad(X, ((1, 0), (0, 2))), "batch_flatten": lambda: relay.nn.batch_flatten(relay.reshape(X, (2, 2, 3))), "dense": lambda: relay.nn.dense(X, relay.const(numbers(5, 4, dtype="float64"))), "matmul": lambda: relay.nn.matmul(X, relay.const(numbers(4, 5, dtype="float64"))),
     "std": lambda: relay.std(X, axis=1), "one": lambda: X * X * X, "layout": lambda: relay.layout_transform(relay.reshape(X, (1, 3, 2, 2)), "NCHW", "NHWC"), "cross_entropy": lambda: relay.nn.cross_entropy(X, relay.const(np.full((3, 4), 0.25))), "with_logits": lambda: relay.nn.cross_entropy_with_logits(X, relay.const(np.full((3, 4), 0.25))), "stop": lambda: relay.annotation.stop_fusion(X) * X, "checkpoint": lambda: relay.annotation.checkpoint(relay.exp(X)),
 }
 
@@ -126,6 +126,18 @@ def of_closures():
     f = relay.Function([y], y * y)
     back = run_infer_type(gradient(run_infer_type(relay.Function([x], relay.Call(f, [relay.Call(f, [x])]))), mode="higher_order"))
     np.testing.assert_allclose(relay.create_executor().evaluate(back)(np.array([1.0, 2]))[1][0].numpy(), [4, 32])
+
+
+@program
+def whole_module():
+    mod = tvm.IRModule()
+    x = var("x", 2)
+    mod["main"] = relay.Function([x], relay.exp(x))
+    mod["other"] = relay.Function([x], x * x)
+    out = relay.transform.FirstOrderGradient()(relay.transform.InferType()(mod))
+    for name, want in (("main", np.exp([1.0, 2])), ("other", [2, 4])):
+        value, (g,) = relay.create_executor(mod=out).evaluate(out[name])(np.array([1.0, 2]))
+        np.testing.assert_allclose(g.numpy(), want)
 
 
 @program

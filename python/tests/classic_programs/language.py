@@ -346,8 +346,8 @@ def types_found():
     assert transform.InferType()(inc)["main"].ret_type == relay.TupleType([relay.TensorType((), "int32"), relay.TensorType(())])
 
 
-BAD = {"branches": "def @main(%c: bool) { if (%c) { 1 } else { 2f } }", "arguments": "def @f(%x: int32) { %x } def @main() { @f(1f) }", "number": "def @f(%x: int32) { %x } def @main() { @f(1, 2) }",
-       "field": "def @main(%x: (int32, int32)) { %x.2 }", "no function": "def @main(%x: int32) { %x(1) }", "annotation": "def @main(%x: int32) -> float32 { %x }", "let": "def @main() { let %x: float32 = 1; %x }"}
+BAD = {"branches": "def @main(%c: bool) { if (%c) { 1 } else { 2f } }", "condition": "def @main(%c: int32) { if (%c) { 1 } else { 2 } }", "arguments": "def @f(%x: int32) { %x } def @main() { @f(1f) }", "number": "def @f(%x: int32) { %x } def @main() { @f(1, 2) }",
+       "field": "def @main(%x: (int32, int32)) { %x.2 }", "no function": "def @main(%x: int32) { %x(1) }", "annotation": "def @main(%x: int32) -> float32 { %x }", "let": "def @main() { let %x: float32 = 1; %x }", "ref": "def @main(%r: ref(int32)) { ref_write(%r, 1f) }"}
 
 
 @program(*BAD)
@@ -483,6 +483,15 @@ def zoo():
         assert params or name == "lstm"
 
 
+@program("InferType", "FoldConstant", "FuseOps", "ToANormalForm", "FirstOrderGradient", "AlterOpLayout", "FastMath", "PartialEvaluate", "LambdaLift", "Inline")
+def functions_with_a_parameter_in_common(step):
+    mod = tvm.IRModule()
+    mod["main"], mod["other"] = relay.Function([X], relay.exp(X)), relay.Function([X], X * X)
+    with tvm.transform.PassContext(opt_level=4):
+        out = getattr(transform, step)()(mod)
+    assert sorted(g.name_hint for g in out.get_global_vars())[:1] == ["main"]
+
+
 @program("debug", "vm")
 def a_parameter_in_common_that_is_inlined(kind):
     mod = tvm.IRModule()
@@ -492,6 +501,24 @@ def a_parameter_in_common_that_is_inlined(kind):
     data = numbers(2, 3)
     for m in (mod, transform.Inline()(transform.InferType()(mod))):
         np.testing.assert_allclose(debug(m, data, kind=kind).numpy(), np.exp(data) ** 2 + data, rtol=1e-5)
+
+
+@program
+def operators_as_values():
+    raises(tvm.TVMError, lambda: run_infer_type(relay.op.get("add")))
+    assert tvm.ir.structural_equal(relay.op.get("add"), relay.op.get("add")) and not tvm.ir.structural_equal(relay.op.get("add"), relay.op.get("exp"))
+    raises(tvm.TVMError, lambda: run_infer_type(relay.Function([X], relay.Tuple([X, relay.op.get("add")]))))
+
+
+@program
+def annotated_texts():
+    seen = []
+
+    def annotate(e):
+        seen.append(e)
+        return f" // {e.op.name}" if isinstance(e, relay.Call) else ""
+    text = relay.Function([X], relay.exp(relay.log(X))).astext(show_meta_data=False, annotate=annotate)
+    assert "exp(%0) // exp" in text and "log(%x) // log;" in text and "/* ty=" not in text and seen
 
 
 @program

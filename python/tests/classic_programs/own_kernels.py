@@ -162,3 +162,13 @@ def sizes_of_a_run():
     x = relay.var("x", shape=(relay.Any(), 8))
     with TempOpAttr("nn.relu", "FTVMStrategy", of((shifted(1.0), INJECTIVE, 10))):
         np.testing.assert_array_equal(evaluate(relay.Function([x], relay.nn.relu(x)), DATA, kind="vm"), np.maximum(DATA, 0))
+
+
+@program("c")
+def no_source_of_loops(target):
+    a = te.placeholder((8,), name="a")
+    b = te.compute((8,), lambda i: a[i] + 1.0)
+    error = raises(tvm.TVMError, tvm.build, te.create_schedule(b.op), [a, b], target)
+    assert "target" in str(error)
+    with TempOpAttr("nn.relu", "FTVMStrategy", of((shifted(1.0), INJECTIVE, 10))):
+        raises(tvm.TVMError, relay.build, tvm.IRModule.from_expr(NET), target)

@@ -103,6 +103,7 @@ TYPES = {
     "split of a symbol": (lambda: relay.split(var("x", D[0], D[1], D[2]), 5, axis=0), relay.TupleType([T((idxd(D[0], 5), D[1], D[2]))] * 5)),
     "split at": (lambda: relay.split(var("x", D[0], 10, D[2]), (4, 7), axis=1), relay.TupleType([T((D[0], 4, D[2])), T((D[0], 3, D[2])), T((D[0], 3, D[2]))])),
     "upsampling": (lambda: relay.nn.upsampling(var("x", N, C, 100, 200), scale_h=2, scale_w=2, layout="NCHW", method="bilinear"), T((N, C, 200, 400))),
+    "upsampling3d": (lambda: relay.nn.upsampling3d(var("x", N, C, 100, 100, 200), scale_d=2, scale_h=2, scale_w=2), T((N, C, 200, 200, 400))),
     "depth_to_space": (lambda: relay.nn.depth_to_space(var("x", N, 4, 5, 5), 2), T((N, 1, 10, 10))),
     "space_to_depth": (lambda: relay.nn.space_to_depth(var("x", N, 1, 10, 10), 2), T((N, 4, 5, 5))),
     "repeat": (lambda: relay.repeat(var("x", N, 4), 3, axis=1), T((N, 12))),

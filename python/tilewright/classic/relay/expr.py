@@ -119,7 +119,7 @@ class Expr(_core.Expr):
             return _core.Expr.__str__(self)
         free = free_vars(self)
         whole = self if isinstance(self, Function) and not free else Function(free, self)
-        text = to_module(whole).astext(show_meta_data)
+        text = to_module(whole).astext(show_meta_data, annotate)
         version, rest = text.split("\n", 1)
         head, rest = rest.split(" {\n", 1)
         body, _, after = rest.partition("\n}")

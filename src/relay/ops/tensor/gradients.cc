@@ -252,6 +252,14 @@ constexpr Entry kTensorRules[] = {
     {"one_hot", of_one_hot},
     {"stack", of_stack},
     {"variance", of_variance},
+    {"logsumexp",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {multiply(spread_over(g, e), call("exp", {subtract(x_of(e), spread_over(e, e))}))};
+     }},
+    {"full_like",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {Expr(), reshape_to(call("sum", {g}, make_attrs<ReduceAttrs>([](auto&) {})), dims(y_of(e)))};
+     }},
     {"reshape_like",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {of_reshape(e, g)[0], Expr()};

@@ -316,7 +316,7 @@ Result<Expr> expand_avg_pool2d_grad(const TypeArgs& args) {
 Result<Expr> expand_upsampling3d(const TypeArgs& args) {
   const auto& a = attrs_of<UpSampling3DAttrs>(args);
   Composition c(args);
-  const Ints shape = TW_TRY(known_sizes(args, 0));
+  const Shape& shape = args.tensor(0).shape;
   const bool nearest = a.method == "nearest_neighbor";
   if (!nearest && a.method != "trilinear")
     return type_error(format("the method is \"{}\", not nearest_neighbor or trilinear", a.method));
@@ -327,7 +327,10 @@ Result<Expr> expand_upsampling3d(const TypeArgs& args) {
   for (auto [letter, scale] : scales) {
     const size_t axis = a.layout.find(letter);
     if (axis == std::string::npos) return type_error(format("layout \"{}\" has no {}", a.layout, letter));
-    const double made = std::round(static_cast<double>(shape[axis]) * scale);
+    if (!shape[axis].is_const())
+      return Diagnostic(ErrorCode::kFreeDimension,
+                        format("the size of '{}' in {} is not known", letter, shape_str(shape)));
+    const double made = std::round(static_cast<double>(shape[axis].value()) * scale);
     if (!(scale > 0) || !(made < 1e9)) return type_error(format("a scale is {}", scale));
     size.push_back(static_cast<int64_t>(made));
   }
