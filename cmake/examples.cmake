@@ -35,7 +35,7 @@ if(TARGET compile_and_run AND TILEWRIGHT_TESTS)
                        PROPERTIES FIXTURES_REQUIRED example_net PASS_REGULAR_EXPRESSION "output [^:]+: [-0-9]")
   # A model whose batch is free, from C and C++.
   set(free_net ${CMAKE_BINARY_DIR}/example_free_net.so)
-  add_test(NAME examples.compile_any_batch COMMAND tilewright compile ${net} -o ${free_net})
+  add_test(NAME examples.compile_any_batch COMMAND tilewright compile ${net} -o ${free_net} --bound none)
   add_test(NAME examples.run_any_batch COMMAND run_any_batch ${free_net} 1 3)
   add_test(NAME examples.vm_profile COMMAND vm_profile ${free_net} 2)
   set_tests_properties(examples.compile_any_batch PROPERTIES FIXTURES_SETUP example_free_net)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model with free sizes from plain C: each number on the command line is taken for every free size in turn; the
  * inputs are ones, the first values of each output are printed.
- *   tilewright compile model.onnx -o model.so && ./run_any_batch model.so 1 3 */
+ *   tilewright compile model.onnx --bound none -o model.so && ./run_any_batch model.so 1 3 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

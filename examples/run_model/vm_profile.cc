@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a model with free sizes goes, at one of its sizes.
-//   tilewright compile model.onnx -o model.so && ./vm_profile model.so 8
+//   tilewright compile model.onnx --bound none -o model.so && ./vm_profile model.so 8
 #include <cstdio>
 #include <cstdlib>
 
