@@ -14,7 +14,7 @@
 
 #include "base/x86_features.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #endif
 #if defined(__SSE__)
@@ -45,7 +45,7 @@ void each_line(std::string_view text, F f) {
   }
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
 // A processor's answers never change, and each costs microseconds in a virtual machine: each leaf is asked for once.
 struct Answers {
   uint32_t leaf = 0, subleaf = 0;
@@ -111,8 +111,6 @@ constexpr Feature kFeatures[] = {
     {"dotprod", AT_HWCAP, 24},
     {"bf16", AT_HWCAP, 26},
     {"i8mm", AT_HWCAP, 27},
-#elif defined(__i386__)  // where the first word is CPUID's
-    {"sse2", AT_HWCAP, 26},
 #elif defined(__riscv)
     {"a", AT_HWCAP, 'a' - 'a'},
     {"c", AT_HWCAP, 'c' - 'a'},
