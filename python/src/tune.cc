@@ -176,6 +176,15 @@ void bind_measurer(nb::module_& m) {
     return tune::to_line(batch_of(*task, indices, {}));
   });
   m.def("export_trials", export_trials, nb::arg("line"), nb::arg("folder"));
+  // Why the line's one trial is none; empty: it is a Model Library Format at the path.
+  m.def("export_trial_library", [](const std::string& line, const std::string& path) {
+    nb::gil_scoped_release release;
+    auto why = [&]() -> Result<std::string> {
+      return driver::build_trial_library(TW_TRY(tune::parse_batch(line)), path);
+    }();
+    nb::gil_scoped_acquire acquire;
+    return unwrap(std::move(why));
+  });
   m.def("serve_trials", [](int channel) {
     nb::gil_scoped_release release;
     return driver::serve_trials(channel);

@@ -210,6 +210,28 @@ class Projects(unittest.TestCase):
         reference = relay.create_executor("debug", mod=mod).evaluate()(value).numpy()
         self.assertLessEqual(np.abs(reference.astype(int) - got.astype(int)).max(), 2)
 
+    @unittest.skipUnless(BOARD, "no arm-none-eabi-gcc or qemu-system-arm here: ./dev setup --micro installs them")
+    def test_tuning_on_the_board(self):
+        from tilewright.classic import autotvm
+        mod, x = quantised(np.random.default_rng(8), False)
+        target = tvm.target.Target("c -mcpu=cortex-m4")
+        tasks = autotvm.task.extract_from_program(mod["main"], {}, target)
+        self.assertTrue(tasks)
+        loader = micro.AutoTvmModuleLoader(micro.get_microtvm_template_projects("mps2-an386"), {"memory_bytes": 4096})
+        option = autotvm.measure_option(builder=autotvm.LocalBuilder(timeout=60, build_func=micro.autotvm_build_func), runner=autotvm.LocalRunner(number=1, repeat=2, module_loader=loader))
+        log = self.path("tuned.log")
+        autotvm.tuner.GridSearchTuner(tasks[0]).tune(n_trial=3, measure_option=option, callbacks=[autotvm.callback.log_to_file(log)])
+        records = list(autotvm.record.load_from_file(log))
+        self.assertEqual(len(records), 3)
+        for _, result in records:
+            self.assertEqual(result.error_no, 0, result.costs)
+            self.assertEqual(result.costs[0], result.costs[1])  # counts of instructions
+        with autotvm.apply_history_best(log):
+            lib = build(mod, target="c -mcpu=cortex-m4")
+        project = self.project(lib, "mps2-an386")
+        with micro.Session(project.transport()) as session:
+            self.run_model(session, {"x": x})
+
     def test_trees_for_other_platforms(self):
         mod, _, _ = network(np.random.default_rng(3))
         lib = build(mod)

@@ -415,6 +415,7 @@ Result<Built> build_fused(const relay::Module& fused, const BuildOptions& option
   return guarded([&]() -> Result<Built> {
     Built built;
     built.optimized = fused;
+    built.ahead_of_time = options.ahead_of_time;
     built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
     report(options, "lower", 0);
     built = TW_TRY(lower_optimized(std::move(built), options));

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "driver/build.h"
+#include "driver/model_library.h"
 #include "driver/verify.h"
 #include "relay/text.h"
 
@@ -83,12 +84,40 @@ Result<Parts> parts_of(const tune::TrialModule& module, const std::vector<Tensor
   return out;
 }
 
+std::vector<Tensor> constants_of(const tune::TrialModule& module) {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < module.constants.size(); ++i)
+    out.push_back(random_tensor(module.constants[i].first, module.constants[i].second, i));
+  return out;
+}
+
 }  // namespace
 
+Result<std::string> build_trial_library(const tune::Batch& batch, const std::string& path) {
+  if (batch.trials.size() != 1) return Diagnostic(ErrorCode::kProtocolError, "one trial is one library");
+  ParseOptions parse;
+  parse.origin = "a task's text";
+  const Module module = TW_TRY(parse_module(batch.module.text, constants_of(batch.module), parse));
+  const FunctionNode* main = module.main_function();
+  const auto* body = main ? as<CallNode>(main->body) : nullptr;
+  if (!body || !as<FunctionNode>(body->callee))
+    return Diagnostic(ErrorCode::kProtocolError, "a task's text is no call of one group");
+  auto chooser = std::make_shared<ByTrial>(batch.trials);
+  chooser->add(body->callee.get(), 0);
+  BuildOptions options;
+  options.target = batch.target;
+  options.name = "trial";
+  options.chooser = chooser;
+  options.ahead_of_time = AheadOfTime{};
+  const Built built = TW_TRY(build_fused(module, options));
+  if (std::string why = chooser->why_not(0); !why.empty()) return why;
+  const Built* const models[] = {&built};
+  TW_TRY_STATUS(write_model_library(models, path));
+  return std::string();
+}
+
 Result<BuiltTrials> build_trials(const tune::Batch& batch) {
-  std::vector<Tensor> constants;
-  for (size_t i = 0; i < batch.module.constants.size(); ++i)
-    constants.push_back(random_tensor(batch.module.constants[i].first, batch.module.constants[i].second, i));
+  const std::vector<Tensor> constants = constants_of(batch.module);
   auto chooser = std::make_shared<ByTrial>(batch.trials);
   std::vector<Expr> operands, results;
   std::vector<Parts> parts;

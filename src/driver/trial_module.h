@@ -26,4 +26,8 @@ struct BuiltTrials {
 // Errors: those of parsing and of a build.
 Result<BuiltTrials> build_trials(const tune::Batch& batch);
 
+// The batch's first trial alone as a Model Library Format at `path`: a program in C whose inputs are the group's
+// operands, to be measured on a device. Why there is no such kernel; empty: it was written. Errors: those of a build.
+Result<std::string> build_trial_library(const tune::Batch& batch, const std::string& path);
+
 }  // namespace tilewright::driver

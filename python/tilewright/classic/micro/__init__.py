@@ -7,7 +7,8 @@ from .project import (GeneratedProject, TemplateProject, TemplateProjectError, U
                       get_microtvm_template_projects)
 from .session import Session, SessionTerminatedError, create_local_aot_executor
 from .transport import Transport
+from .tuning import AutoTvmModuleLoader, autotvm_build_func
 
-__all__ = ["GeneratedProject", "Session", "SessionTerminatedError", "TemplateProject", "TemplateProjectError", "Transport", "UnsupportedInModelLibraryFormatError",
-           "UnsupportedPlatformError", "create_local_aot_executor", "export_model_library_format", "generate_project", "generate_project_from_mlf",
+__all__ = ["AutoTvmModuleLoader", "GeneratedProject", "Session", "SessionTerminatedError", "TemplateProject", "TemplateProjectError", "Transport", "UnsupportedInModelLibraryFormatError",
+           "UnsupportedPlatformError", "autotvm_build_func", "create_local_aot_executor", "export_model_library_format", "generate_project", "generate_project_from_mlf",
            "get_microtvm_template_projects", "project_api"]

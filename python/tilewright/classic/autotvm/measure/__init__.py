@@ -14,7 +14,7 @@ from typing import Any
 from .... import _core
 from .build_process import BuildProcesses
 from .measurer import SessionMeasurer
-from .sessions import LocalSessions, TrackerSessions
+from .sessions import DeviceSessions, LocalSessions, TrackerSessions
 
 MeasureInput = namedtuple("MeasureInput", ["target", "task", "config"])
 # costs: seconds of one run; all_cost: seconds of building and measuring; timestamp: since the epoch.
@@ -47,14 +47,15 @@ class LocalBuilder:
 
 
 class LocalRunner:
-    """Measures on this machine. Each of `repeat` times is the mean of `number` runs, of more where they take less than min_repeat_ms."""
+    """Measures on this machine. Each of `repeat` times is the mean of `number` runs, of more where they take less than min_repeat_ms. module_loader: measures on
+    a device in its place, configurations as programs in C (tvm.micro.AutoTvmModuleLoader)."""
 
     def __init__(self, timeout: float = 10, number: int = 4, repeat: int = 3, min_repeat_ms: float = 0, cooldown_interval: float = 0.1,
                  enable_cpu_cache_flush: bool = False, module_loader: Any = None):
         if number < 1 or repeat < 1:
             raise ValueError("number and repeat are 1 at least")
         self.timeout, self.n_parallel = timeout, 1
-        self.sessions: Any = LocalSessions()
+        self.sessions: Any = LocalSessions() if module_loader is None else DeviceSessions(module_loader)
         self.options = _core.TimingOptions()
         self.options.number, self.options.repeat, self.options.min_repeat_ms = number, repeat, min_repeat_ms
         # A pause for each repeat of each trial would be most of the time; the classic one is for devices that throttle.
@@ -130,6 +131,8 @@ def create_measure_batch(task: Any, option: dict[str, Any]) -> Callable[[Sequenc
     builder, runner = option["builder"], option["runner"]
     if task.config_space is None:
         raise ValueError(f"the task {task.name} was read from a log: autotvm.task.create makes one that can be measured")
+    if task.core is None and isinstance(runner.sessions, DeviceSessions):
+        raise ValueError(f"the task {task.name} is a script's template; devices measure tasks of a model, from autotvm.task.extract_from_program")
     if task.core is None or not isinstance(runner.sessions, LocalSessions):
         return _in_sessions(SessionMeasurer(task, builder, runner), builder.n_parallel)
     measurer = _core.make_measurer(_command(), builder.timeout, runner.timeout)

@@ -111,6 +111,8 @@ def _build(request: Any) -> Any:
     if request["kind"] == "trials":  # kernels of a task, together
         os.makedirs(request["folder"], exist_ok=True)
         return _core.export_trials(request["line"], request["folder"])
+    if request["kind"] == "trial library":  # one of them, as a program in C
+        return _core.export_trial_library(request["line"], request["path"])
     from ...driver.build_module import build
     from ...tir.function import PrimFunc
     build(PrimFunc._of(_core.parse_lowered_function(request["text"])), target=request["target"]).export_library(request["path"])

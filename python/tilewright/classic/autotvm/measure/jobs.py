@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...error import Error
 from ...runtime.ndarray import empty
 
@@ -39,10 +41,22 @@ class KernelCase(NamedTuple):
     outputs: int
 
 
+class ProgramCase(NamedTuple):
+    """A whole program on a device."""
+
+
 class Job(NamedTuple):
     """A library's file and what of it is measured, one after another."""
     path: str
-    cases: tuple[FunctionCase | KernelCase, ...]
+    cases: tuple[FunctionCase | KernelCase | ProgramCase, ...]
+
+
+class BuildResult(NamedTuple):
+    """What a module loader gets: the file of a configuration."""
+    filename: str
+    arg_info: Any
+    error: Any
+    time_cost: float
 
 
 class Outcome(NamedTuple):
@@ -96,7 +110,7 @@ class _Loaded:
 def run_job(job: Job, timing: Timing, open_session: Callable[[float], tuple[Any, Callable[[], None]]]) -> list[Outcome]:
     """One outcome for each case. A case whose session ends has failed, and the others get another session. `open_session(seconds)` gives a session that is
     ended after so many, and what is called when it was not."""
-    waiting: Sequence[FunctionCase | KernelCase] = job.cases
+    waiting: Any = job.cases
     out: list[Outcome] = []
     while waiting:
         start, seconds, before = time.monotonic(), timing.timeout * len(waiting), len(out)
@@ -120,4 +134,27 @@ def run_job(job: Job, timing: Timing, open_session: Callable[[float], tuple[Any,
     return out
 
 
-__all__ = ["FunctionCase", "Job", "KernelCase", "Outcome", "Timing", "run_job"]
+def run_program(job: Job, timing: Timing, load: Callable[[Any, Any], Any]) -> list[Outcome]:
+    """The same of a program in C. `load({}, build result)` gives a context: a session and the program's executor in it, on a device."""
+    start = time.monotonic()
+    try:
+        with load({}, BuildResult(job.path, (), None, 0.0)) as (session, executor):
+            for i in range(executor["get_num_inputs"]()):
+                tensor = executor["get_input"](i)
+                tensor.copyfrom(_numbers(tensor.shape, str(tensor.dtype), i))
+            executor["run"]()
+            outputs = tuple(executor["get_output"](i).numpy() for i in range(executor["get_num_outputs"]()))
+            timed = executor.time_evaluator("run", session.cpu(), number=timing.number, repeat=timing.repeat)
+            return [Outcome(tuple(timed().results), 0, "", time.monotonic() - start, outputs)]
+    except Exception as error:  # noqa: BLE001  a project's tools raise what they like
+        return [Outcome((), 4, str(error) or type(error).__name__, time.monotonic() - start, ())]
+
+
+def _numbers(shape: Sequence[int], dtype: str, seed: int) -> np.ndarray[Any, Any]:
+    random = np.random.default_rng(seed)
+    if np.dtype(dtype).kind in "iu":
+        return random.integers(max(-128, int(np.iinfo(dtype).min)), 128, tuple(shape)).astype(dtype)
+    return random.standard_normal(tuple(shape)).astype(dtype)
+
+
+__all__ = ["BuildResult", "FunctionCase", "Job", "KernelCase", "Outcome", "ProgramCase", "Timing", "run_job", "run_program"]

@@ -14,7 +14,8 @@ import numpy as np
 from .... import _core
 from ...error import Error
 from .build_process import Built
-from .jobs import FunctionCase, Job, KernelCase, Timing
+from .jobs import FunctionCase, Job, KernelCase, ProgramCase, Timing
+from .sessions import DeviceSessions
 
 
 class Trial:
@@ -70,7 +71,8 @@ class SessionMeasurer:
         folder = tempfile.mkdtemp(prefix="tilewright-trials-")
         try:
             trials = [Trial(config) for config in configs]
-            jobs = (self._functions if self._task.core is None else self._kernels)(trials, folder)
+            on_device = isinstance(self._runner.sessions, DeviceSessions)
+            jobs = (self._programs if on_device else self._functions if self._task.core is None else self._kernels)(trials, folder)
             for (_, some), outcomes in zip(jobs, self._runner.sessions.run([job for job, _ in jobs], self._timing)):
                 for trial, outcome in zip(some, outcomes):
                     self._take(trial, outcome)
@@ -134,6 +136,19 @@ class SessionMeasurer:
                     kept.append((trial, KernelCase(tuple(operands), step, first, outputs)))
             if kept:
                 jobs.append((Job(f"{folder}/{len(groups)}.{i}/trials.so", tuple(case for _, case in kept)), [trial for trial, _ in kept]))
+        return jobs
+
+    def _programs(self, trials: Sequence[Trial], folder: str) -> list[tuple[Job, list[Trial]]]:
+        """Each of the compiler's own kernels as a program in C."""
+        requests = [{"kind": "trial library", "line": _core.trials_line(self._task.core, [t.config.index]), "path": f"{folder}/{i}.tar"} for i, t in enumerate(trials)]
+        jobs = []
+        for trial, request, built in zip(trials, requests, self._builder.processes.run(requests, self._builder.timeout)):
+            if not self._is_built([trial], built):
+                continue
+            if built.value:
+                trial.fail(1, built.value)
+            else:
+                jobs.append((Job(request["path"], (ProgramCase(),)), [trial]))
         return jobs
 
     def _built_kernels(self, groups: Sequence[Sequence[Trial]], folder: str) -> list[Built]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from .jobs import Job, Outcome, Timing, run_job
+from .jobs import Job, Outcome, Timing, run_job, run_program
 
 
 class LocalSessions:
@@ -47,4 +47,15 @@ class TrackerSessions:
             return list(pool.map(lambda job: run_job(job, timing, self.open), jobs))
 
 
-__all__ = ["LocalSessions", "TrackerSessions"]
+class DeviceSessions:
+    """Programs on a device without an operating system: a module loader builds and flashes each (tvm.micro.AutoTvmModuleLoader)."""
+
+    def __init__(self, load: Callable[[Any, Any], Any]):
+        self._load = load
+
+    def run(self, jobs: Sequence[Job], timing: Timing) -> list[list[Outcome]]:
+        """The outcomes of each job's one case."""
+        return [run_program(job, timing, self._load) for job in jobs]
+
+
+__all__ = ["DeviceSessions", "LocalSessions", "TrackerSessions"]
