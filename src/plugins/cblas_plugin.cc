@@ -6,19 +6,15 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <mutex>
 
-#include "plugins/module_record.h"
-#include "tilewright/function.h"
+#include "plugins/graph_plugin.h"
 
 namespace {
 
 using Json = nlohmann::json;
 using tilewright::plugins::is_true;
 using Operator = tilewright::plugins::ChainOperator;
-using Record = tilewright::plugins::ModuleRecord;
 using Shape = std::vector<int64_t>;
-constexpr const char* kTypeKey = "cblas_json";
 
 int64_t count_of(const Shape& shape) {
   int64_t n = 1;
@@ -168,69 +164,16 @@ class Plan {
   std::vector<Product> run_;
 };
 
-struct Shared {
-  explicit Shared(const std::string& bytes)
-      : record(tilewright::plugins::read_record(bytes)), plan(Json::parse(record.graph), record.constants) {}
-  Record record;
-  Plan plan;
-  std::mutex mutex;  // one call at a time: the memory between products is one
-};
-
-class CblasModule : public tilewright::ModuleKind {
- public:
-  explicit CblasModule(const std::string& bytes) : shared_(std::make_shared<Shared>(bytes)) {}
-  std::string type_key() const override { return kTypeKey; }
-  std::string save() const override { return tilewright::plugins::write_record(shared_->record); }
-  tilewright::Function get_function(const std::string& name) override {
-    if (name != shared_->record.symbol) return {};
-    return tilewright::Function::of([shared = shared_](tilewright::Args args) -> tilewright::Value {
-      std::lock_guard lock(shared->mutex);
-      shared->plan.call(args);
-      return {};
-    });
-  }
-
- private:
-  const std::shared_ptr<Shared> shared_;
-};
-
-// Makes the module once, so that what a BLAS cannot do fails the compilation and not the user's run.
-std::pair<std::string, std::string> generate(const std::string& symbol, const std::string& graph,
-                                             const std::vector<DLTensor>& constants) {
-  std::string written = tilewright::plugins::write_record(tilewright::plugins::record_of(symbol, graph, constants));
-  const Shared tried(written);
-  return {kTypeKey, std::move(written)};
-}
-
 }  // namespace
 
 extern "C" {
 
 __attribute__((visibility("default"))) const tw_external_codegen* tw_compiler_plugin(uint64_t* count) {
-  static const tilewright::ExternalCodegen generator = [] {
-    tilewright::ExternalCodegen g;
-    g.name = "cblas";
-    g.generate = generate;
-    return g;
-  }();
-  static const tw_external_codegen list[] = {generator.as_c()};
-  *count = 1;
-  return list;
+  return tilewright::plugins::graph_codegen<Plan>("cblas", count);
 }
 
 __attribute__((visibility("default"))) int32_t tw_runtime_plugin(void) {
-  static int32_t status = [] {
-    try {
-      tilewright::register_function("runtime.module.loadbinary_cblas_json",
-                                    [](tilewright::Args args) -> tilewright::Value {
-                                      return tilewright::Module::of(std::make_unique<CblasModule>(args[0].bytes()));
-                                    });
-      return 0;
-    } catch (const tilewright::Error& e) {
-      return e.code();
-    }
-  }();
-  return status;
+  return tilewright::plugins::register_graph_loader<Plan>("cblas");
 }
 
 }  // extern "C"

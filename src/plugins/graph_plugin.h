@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plug-in of compiler and runtime around a Plan: what runs one graph (docs/external-codegen.md) by other people's
+// kernels. Plan(graph, constants) throws for what it cannot do; call(arguments) runs it. The graph, whose name is the
+// code generator's, makes modules of type NAME_json.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugins/module_record.h"
+#include "tilewright/function.h"
+
+namespace tilewright::plugins {
+
+template <class Plan>
+class GraphModule : public ModuleKind {
+ public:
+  GraphModule(std::string type_key, const std::string& bytes)
+      : type_key_(std::move(type_key)), shared_(std::make_shared<Shared>(bytes)) {}
+  std::string type_key() const override { return type_key_; }
+  std::string save() const override { return write_record(shared_->record); }
+  Function get_function(const std::string& name) override {
+    if (name != shared_->record.symbol) return {};
+    return Function::of([shared = shared_](Args args) -> Value {
+      std::lock_guard lock(shared->mutex);
+      shared->plan.call(args);
+      return {};
+    });
+  }
+
+ private:
+  struct Shared {
+    explicit Shared(const std::string& bytes)
+        : record(read_record(bytes)), plan(nlohmann::json::parse(record.graph), record.constants) {}
+    ModuleRecord record;
+    Plan plan;
+    std::mutex mutex;  // one call at a time: the memory between operators is one
+  };
+  const std::string type_key_;
+  const std::shared_ptr<Shared> shared_;
+};
+
+// tw_compiler_plugin of the code generator `name`.
+template <class Plan>
+const tw_external_codegen* graph_codegen(const char* name, uint64_t* count) {
+  static const ExternalCodegen generator = [&] {
+    ExternalCodegen g;
+    g.name = name;
+    g.generate = [type_key = std::string(name) + "_json"](const std::string& symbol, const std::string& graph,
+                                                          const std::vector<DLTensor>& constants) {
+      std::string written = write_record(record_of(symbol, graph, constants));
+      // Made once, so that what the kernels cannot do fails the compilation and not the user's run.
+      const GraphModule<Plan> tried(type_key, written);
+      return std::pair(type_key, std::move(written));
+    };
+    return g;
+  }();
+  static const tw_external_codegen list[] = {generator.as_c()};
+  *count = 1;
+  return list;
+}
+
+// tw_runtime_plugin: how its modules are read. 0, or the code of an error.
+template <class Plan>
+int32_t register_graph_loader(const char* name) {
+  static const int32_t status = [&] {
+    const std::string type_key = std::string(name) + "_json";
+    try {
+      register_function("runtime.module.loadbinary_" + type_key, [type_key](Args args) -> Value {
+        return Module::of(std::make_unique<GraphModule<Plan>>(type_key, args[0].bytes()));
+      });
+      return 0;
+    } catch (const Error& e) {
+      return e.code();
+    }
+  }();
+  return status;
+}
+
+}  // namespace tilewright::plugins
