@@ -198,8 +198,9 @@ bool is_call_to(const Expr& e, std::string_view op);
 template <class A, class F>
 AttrsRef make_attrs(F&& fill) {
   auto* attrs = new A();
+  AttrsRef kept(attrs);  // fill may throw
   fill(*attrs);
-  return AttrsRef(attrs);
+  return kept;
 }
 
 // Children in evaluation order (callee first when it is not an op).

@@ -30,8 +30,8 @@ TileInstructions pair_instructions(const ConvBytesProblem& p) {
     const auto taps = static_cast<double>(p.kernel_width);
     const int64_t columns = columns_of(p, static_cast<int64_t>(pixels));
     // Two loads, both halves of both, and what joins them; of two columns the halves are joined first.
-    const double loads =
-        whole_row ? static_cast<double>(columns / 4 * 10 + columns % 4 / 2 * 5 + columns % 2 * 4) : taps * 6;
+    const int64_t row_loads = columns / 4 * 10 + columns % 4 / 2 * 5 + columns % 2 * 4;
+    const double loads = whole_row ? static_cast<double>(row_loads) : taps * 6;
     // What GCC 12 spills of the sums and columns that do not fit beside weights, addresses and a count: counted in its
     // output for eight tiles.
     const double live = rows * pixels + static_cast<double>(columns);

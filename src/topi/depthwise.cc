@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "topi/conv2d_loops.h"
 #include "topi/reduce_steps.h"
@@ -38,7 +39,8 @@ double depthwise_tile_cycles(const DepthwiseProblem& p, HeldTaps held, int64_t w
 }
 
 double row_cycles(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target& target) {
-  return static_cast<double>(p.out_width / c.tile_width) * depthwise_tile_cycles(p, c.held, c.tile_width, target) +
+  const int64_t whole = p.out_width / c.tile_width;
+  return static_cast<double>(whole) * depthwise_tile_cycles(p, c.held, c.tile_width, target) +
          depthwise_tile_cycles(p, c.held, p.out_width % c.tile_width, target);
 }
 
@@ -114,9 +116,9 @@ struct DepthwiseKernel {
   Stmt stmt() const {
     const std::vector<int64_t> units{p.batch, ceil_div(p.channels, v), p.out_depth, p.out_height};
     const int64_t taps = p.kernel_depth * plane_taps;
-    Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    Stmt all = parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
       return bind_all(unravel(unit, units), [&](Index at) {
-        return bind("weights_at", at[1] * (taps * v) + weights.offset, [&](PrimExpr weights_at) {
+        return bind("weights_at", at[1] * (taps * v) + weights.offset, [&](const PrimExpr& weights_at) {
           std::vector<Stmt> body;
           if (c.held == HeldTaps::kAll)
             for (int64_t t = 0; t < taps; ++t) body.push_back(store(tap, make_int(t), weight(weights_at, t)));
@@ -192,7 +194,7 @@ struct DepthwiseKernel {
   Stmt sum_rows(const Tile& t) const {
     auto plane = [&](const PrimExpr& kd) {
       return loop("kh", p.kernel_height, [&](PrimExpr kh) {
-        return bind("row", row_at(t, kh) + kd * (p.dilation_depth * in.depth), [&](PrimExpr row) {
+        return bind("row", row_at(t, kh) + kd * (p.dilation_depth * in.depth), [&](const PrimExpr& row) {
           const PrimExpr weights_row = t.weights_at + kd * (plane_taps * v) + kh * (kw * v);
           if (c.held == HeldTaps::kOne) return seq({row_by_tap(t, row, weights_row), ask_ahead(t, kh)});
           std::vector<Stmt> steps;
@@ -208,7 +210,7 @@ struct DepthwiseKernel {
     depth.stride_depth = p.stride_depth, depth.dilation_depth = p.dilation_depth, depth.pad_front = p.pad_front;
     const TapRange range = depth_taps(depth, t.at_row[2], t.at_row[2]);
     return bind("plane_begin", range.begin, [&](PrimExpr begin) {
-      return bind("plane_end", range.end, [&](PrimExpr end) { return loop("kd", begin, end, plane); });
+      return bind("plane_end", range.end, [&](PrimExpr end) { return loop("kd", begin, std::move(end), plane); });
     });
   }
 
@@ -216,7 +218,7 @@ struct DepthwiseKernel {
             const PrimExpr& weights_at, int width) const {
     Tile t{at_row, w0, out_row, weights_at, {}, width, make_buffer("acc", vector, width, Scope::kRegister)};
     return bind("data_at", data_row + w0 * (p.stride_width * in.width), [&](PrimExpr data_at) {
-      t.data_at = data_at;
+      t.data_at = std::move(data_at);
       std::vector<Stmt> body;
       for (int i = 0; i < width; ++i) body.push_back(store(t.acc, make_int(i), make_const(vector, 0)));
       if (c.held == HeldTaps::kAll)
@@ -243,7 +245,7 @@ struct DepthwiseKernel {
       return bind("out_row", out_origin, [&](PrimExpr out_row) {
         std::vector<Stmt> body;
         if (tiles > 0)
-          body.push_back(loop("wt", tiles, [&](PrimExpr wt) {
+          body.push_back(loop("wt", tiles, [&](const PrimExpr& wt) {
             return tile(at, wt * c.tile_width, data_row, out_row, weights_at, c.tile_width);
           }));
         if (tail > 0) body.push_back(tile(at, make_int(tiles * c.tile_width), data_row, out_row, weights_at, tail));

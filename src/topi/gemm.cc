@@ -2,6 +2,7 @@
 #include "topi/gemm.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "topi/gemm_plan.h"
 #include "topi/reduce_steps.h"
@@ -49,11 +50,11 @@ class GemmKernel {
   // has the columns of dot products, too.
   Stmt stmt() const {
     const std::vector<int64_t> units{p_.batch, panels_, chunks_};
-    return parallel_for(context_, "unit", product(units), [&](PrimExpr unit) {
+    return parallel_for(context_, "unit", product(units), [&](const PrimExpr& unit) {
       Index at = unravel(unit, units);
       return bind("batch", at[0], [&](PrimExpr batch) {
         return bind("panel_number", at[1], [&](PrimExpr panel) {
-          return bind("part", at[2], [&](PrimExpr part) {
+          return bind("part", at[2], [&](const PrimExpr& part) {
             if (panels_ == 1) return seq({column(batch, panel, part, last_), dots_ ? rest(batch) : seq({})});
             if (last_ == width_ && !dots_) return column(batch, panel, part, width_);
             return make_if(eq(panel, make_int(panels_ - 1)),
@@ -90,7 +91,7 @@ class GemmKernel {
         if (out_.rank() == 3) index.insert(index.begin(), batch);
         PrimExpr lane_mask = col == acc.cols() - 1 ? mask : PrimExpr();
         return store(out_.buffer, ramp(out_at + (r * out_row_ + int64_t{col} * v_), 1, v_),
-                     epilogue_(value, index, lane_mask), lane_mask);
+                     epilogue_(std::move(value), index, lane_mask), lane_mask);
       });
     });
   }
@@ -150,7 +151,7 @@ class GemmKernel {
       };
       std::vector<Stmt> body{acc.clear()};
       if (whole >= unroll_ && unroll_ > 0)
-        body.push_back(loop("k", whole / unroll_, [&](PrimExpr k) {
+        body.push_back(loop("k", whole / unroll_, [&](const PrimExpr& k) {
           std::vector<Stmt> steps;
           ask_for_rows(&steps, k, a_at, batch, m0, n0, rows, valid);
           for (int u = 0; u < unroll_; ++u) {
@@ -210,7 +211,7 @@ class GemmKernel {
             }));
             return seq(std::move(ahead));
           };
-          std::vector<Stmt> body{acc.clear(), loop("k", p_.k / 4, [&](PrimExpr k) { return steps(k * 4, 0); })};
+          std::vector<Stmt> body{acc.clear(), loop("k", p_.k / 4, [&](const PrimExpr& k) { return steps(k * 4, 0); })};
           if (p_.k % 4) body.push_back(steps(make_int(p_.k - 4), static_cast<int>(4 - p_.k % 4)));
           body.push_back(drain(acc, batch, make_int(0), n0 + column, valid));
           return acc.scope(seq(std::move(body)));
@@ -228,7 +229,7 @@ class GemmKernel {
           return seq(std::move(parts));
         });
       };
-      std::vector<Stmt> parts{loop("k", p_.k / 4, [&](PrimExpr k) { return steps(k * 4, 0, 4); })};
+      std::vector<Stmt> parts{loop("k", p_.k / 4, [&](const PrimExpr& k) { return steps(k * 4, 0, 4); })};
       if (p_.k % 4) parts.push_back(steps(make_int(p_.k - 4), static_cast<int>(4 - p_.k % 4), 4));
       return seq(std::move(parts));
     });
@@ -253,7 +254,7 @@ class GemmKernel {
     auto turn = [&](const PrimExpr& column, int64_t real) {
       return turning_ ? turning_tile(batch, n0, column, real) : turn_columns(batch, n0, column, real);
     };
-    body->push_back(loop("column", valid / v_, [&](PrimExpr column) { return turn(column * int64_t{v_}, v_); }));
+    body->push_back(loop("column", valid / v_, [&](const PrimExpr& column) { return turn(column * int64_t{v_}, v_); }));
     if (valid % v_) body->push_back(turn(make_int(valid / v_ * v_), valid % v_));
   }
 
@@ -264,8 +265,9 @@ class GemmKernel {
     if (row_tiles_ > 0) {
       PrimExpr first = part * chunk_;
       PrimExpr end = row_tiles_ % chunk_ == 0 ? first + chunk_ : min(first + chunk_, make_int(row_tiles_));
-      body.push_back(loop("mt", first, end, [&](PrimExpr mt) {
-        return bind("m0", mt * c_.mr + turning_, [&](PrimExpr m0) { return tile(batch, m0, n0, b_at, c_.mr, valid); });
+      body.push_back(loop("mt", first, end, [&](const PrimExpr& mt) {
+        return bind("m0", mt * c_.mr + turning_,
+                    [&](const PrimExpr& m0) { return tile(batch, m0, n0, b_at, c_.mr, valid); });
       }));
     }
     if (row_tail_) {
@@ -288,7 +290,7 @@ class GemmKernel {
       if (valid <= wide) {
         body.push_back(row_tiles(batch, part, n0, b_at, valid));
       } else {
-        body.push_back(loop("tiles", whole, [&](PrimExpr i) {
+        body.push_back(loop("tiles", whole, [&](const PrimExpr& i) {
           return bind_all({n0 + i * wide, b_at + i * wide},
                           [&](Index at) { return row_tiles(batch, part, at[0], at[1], wide); });
         }));
@@ -315,7 +317,7 @@ class GemmKernel {
       return dots_of_batch(few, a_, rows, result, shifted, *context_.target, batch);
     }
     const Buffer copy = make_buffer("few", b_.dtype(), dots_ * p_.k, Scope::kStack, 64);
-    Stmt turn = loop("k", p_.k, [&](PrimExpr k) {
+    Stmt turn = loop("k", p_.k, [&](const PrimExpr& k) {
       std::vector<Stmt> body;
       for (int64_t n = 0; n < dots_; ++n)
         body.push_back(

@@ -40,7 +40,8 @@ struct Rows {
 Rows column_of_rows(const GemmProblem& p, const GemmConfig& c, double cols, const Target& target) {
   const double k = static_cast<double>(p.k), panel = k * lanes_of(p, target) * panel_vectors(p, c) * 4;
   auto tiles = [&](int64_t m) {
-    double cycles = static_cast<double>(m / c.mr) * tile_cycles(c.mr, cols, k, panel, target, p.words());
+    const int64_t whole = m / c.mr;
+    double cycles = static_cast<double>(whole) * tile_cycles(c.mr, cols, k, panel, target, p.words());
     if (m % c.mr) cycles += tile_cycles(static_cast<int>(m % c.mr), cols, k, panel, target);
     return cycles;
   };
@@ -59,12 +60,14 @@ double panels_cycles(const GemmProblem& p, const GemmConfig& c, const Target& ta
   const int64_t v = lanes_of(p, target), width = v * panel_vectors(p, c), tile = v * c.nr;
   auto column = [&](double cols) { return column_of_rows(p, c, cols, target).cycles; };
   auto panel = [&](int64_t columns) {
-    double cycles = static_cast<double>(columns / tile) * column(c.nr);
+    const int64_t whole = columns / tile;
+    double cycles = static_cast<double>(whole) * column(c.nr);
     if (const int64_t rest = columns % tile)
       cycles += column(static_cast<double>(ceil_div(rest, v)) - (ends_in_half(rest, v, target) ? 0.5 : 0));
     return cycles;
   };
-  const double cycles = static_cast<double>(p.n / width) * panel(width) + panel(p.n % width);
+  const int64_t panels = p.n / width;
+  const double cycles = static_cast<double>(panels) * panel(width) + panel(p.n % width);
   return cycles * static_cast<double>(p.batch);
 }
 

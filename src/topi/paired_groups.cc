@@ -52,10 +52,11 @@ double pair_tile_cycles(const Conv2dProblem& p, int64_t width, int first, int co
 
 double pair_row_cycles(const Conv2dProblem& p, const PairedGroupsConfig& c, const Target& target) {
   const Pairs pairs(p);
+  const int64_t whole = p.out_width / c.tile_width;
   double cycles = 0;
   for (int first = 0; first < pairs.cols; first += c.cols) {
     const int cols = std::min(c.cols, pairs.cols - first);
-    cycles += static_cast<double>(p.out_width / c.tile_width) * pair_tile_cycles(p, c.tile_width, first, cols, target) +
+    cycles += static_cast<double>(whole) * pair_tile_cycles(p, c.tile_width, first, cols, target) +
               pair_tile_cycles(p, p.out_width % c.tile_width, first, cols, target);
   }
   return cycles;

@@ -2,6 +2,7 @@
 #include "topi/view.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tir/schedule.h"
 
@@ -33,18 +34,18 @@ PrimExpr View::flat(const Index& index) const {
   return sum ? sum + constant : make_int(constant);
 }
 
-PrimExpr View::load(const Index& index, int lanes, PrimExpr mask) const {
+PrimExpr View::load(const Index& index, int lanes, const PrimExpr& mask) const {
   if (lanes == 1) return tir::load(buffer, flat(index), mask);
   int64_t stride = strides.empty() ? 0 : strides.back();
   if (stride == 0) return broadcast(tir::load(buffer, flat(index)), lanes);
   return tir::load(buffer, ramp(flat(index), stride, lanes), mask);
 }
 
-Stmt View::store(const Index& index, PrimExpr value, PrimExpr mask) const {
+Stmt View::store(const Index& index, const PrimExpr& value, PrimExpr mask) const {
   int lanes = value->dtype.lanes;
   PrimExpr at = flat(index);
   if (lanes > 1) at = ramp(at, strides.back(), lanes);
-  return tir::store(buffer, at, value, mask);
+  return tir::store(buffer, at, value, std::move(mask));
 }
 
 bool View::contiguous() const {
@@ -69,7 +70,7 @@ View flattened(const View& view) {
 }
 
 Epilogue convert_epilogue(DataType dtype) {
-  return [dtype](PrimExpr value, const Index&, const PrimExpr&) {
+  return [dtype](const PrimExpr& value, const Index&, const PrimExpr&) {
     DataType wanted = dtype.with_lanes(value->dtype.lanes);
     return value->dtype == wanted ? value : cast(wanted, value);
   };
@@ -96,7 +97,7 @@ Range parallel_range(const KernelContext& context, int64_t extent, int64_t granu
   return {begin, end};
 }
 
-Stmt loop(const char* name, PrimExpr begin, PrimExpr end, const std::function<Stmt(PrimExpr)>& body) {
+Stmt loop(const char* name, const PrimExpr& begin, const PrimExpr& end, const std::function<Stmt(PrimExpr)>& body) {
   const int64_t* b = constant_value(begin);
   const int64_t* e = constant_value(end);
   if (b && e && *e - *b == 1) return body(begin);
@@ -113,14 +114,14 @@ Stmt parallel_for(const KernelContext& context, const char* name, int64_t extent
   if (!context.tid) return loop(name, extent, body);
   Range range = parallel_range(context, extent);
   return bind((std::string(name) + "_begin").c_str(), range.begin, [&](PrimExpr begin) {
-    return bind((std::string(name) + "_end").c_str(), range.end, [&](PrimExpr end) {
+    return bind((std::string(name) + "_end").c_str(), range.end, [&](const PrimExpr& end) {
       PrimExpr var = make_var(name);
       return make_for(var, begin, end - begin, body(var));
     });
   });
 }
 
-Stmt bind(const char* name, PrimExpr value, const std::function<Stmt(PrimExpr)>& body) {
+Stmt bind(const char* name, const PrimExpr& value, const std::function<Stmt(PrimExpr)>& body) {
   if (value->kind == ExprKind::kIntImm || value->kind == ExprKind::kVar) return body(value);
   PrimExpr var = make_var(name, value->dtype);
   return let_stmt(var, value, body(var));

@@ -27,9 +27,9 @@ struct View {
   tir::PrimExpr flat(const Index& index) const;
   // `lanes` elements along the last dimension from `index` on: one contiguous load when its stride is 1, one
   // element broadcast when it is 0, lane by lane otherwise. Lanes that the mask switches off are not read.
-  tir::PrimExpr load(const Index& index, int lanes = 1, tir::PrimExpr mask = {}) const;
+  tir::PrimExpr load(const Index& index, int lanes = 1, const tir::PrimExpr& mask = {}) const;
   // Stores value's lanes along the last dimension.
-  tir::Stmt store(const Index& index, tir::PrimExpr value, tir::PrimExpr mask = {}) const;
+  tir::Stmt store(const Index& index, const tir::PrimExpr& value, tir::PrimExpr mask = {}) const;
   // Elements in the order of the index lie one after another, without gaps.
   bool contiguous() const;
 };
@@ -71,12 +71,12 @@ tir::Stmt parallel_for(const KernelContext& context, const char* name, int64_t e
                        const std::function<tir::Stmt(tir::PrimExpr)>& body);
 
 // Serial loop for name in [begin, end); loops of one iteration disappear.
-tir::Stmt loop(const char* name, tir::PrimExpr begin, tir::PrimExpr end,
+tir::Stmt loop(const char* name, const tir::PrimExpr& begin, const tir::PrimExpr& end,
                const std::function<tir::Stmt(tir::PrimExpr)>& body);
 tir::Stmt loop(const char* name, int64_t extent, const std::function<tir::Stmt(tir::PrimExpr)>& body);
 // `let name = value in body(name)`; constants and variables are passed through.
 // By value: the body may overwrite where the value came from.
-tir::Stmt bind(const char* name, tir::PrimExpr value, const std::function<tir::Stmt(tir::PrimExpr)>& body);
+tir::Stmt bind(const char* name, const tir::PrimExpr& value, const std::function<tir::Stmt(tir::PrimExpr)>& body);
 // The index of flat element `unit` in a row-major space of `extents`.
 Index unravel(const tir::PrimExpr& unit, const std::vector<int64_t>& extents);
 // How many taps of a window that starts at `start`, `dilation` apart, lie below `bound`.

@@ -114,8 +114,8 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   auto products = [&](double cols) {
     const double panel = static_cast<double>(l.panel) * 4 * cols * per_point;
     auto block = [&](int64_t tiles) {
-      const int64_t rows = l.rows(tiles), rest = rows % c.rows;
-      double cycles = static_cast<double>(rows / c.rows) * tile_cycles(c.rows, cols, ic, panel, target);
+      const int64_t rows = l.rows(tiles), whole = rows / c.rows, rest = rows % c.rows;
+      double cycles = static_cast<double>(whole) * tile_cycles(c.rows, cols, ic, panel, target);
       if (rest) cycles += tile_cycles(static_cast<int>(rest), cols, ic, panel, target);
       return cycles;
     };
