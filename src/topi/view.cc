@@ -97,7 +97,9 @@ Range parallel_range(const KernelContext& context, int64_t extent, int64_t granu
   return {begin, end};
 }
 
-Stmt loop(const char* name, const PrimExpr& begin, const PrimExpr& end, const std::function<Stmt(PrimExpr)>& body) {
+// By value: a body may change the variable that its caller passed.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
+Stmt loop(const char* name, PrimExpr begin, PrimExpr end, const std::function<Stmt(PrimExpr)>& body) {
   const int64_t* b = constant_value(begin);
   const int64_t* e = constant_value(end);
   if (b && e && *e - *b == 1) return body(begin);
@@ -121,7 +123,8 @@ Stmt parallel_for(const KernelContext& context, const char* name, int64_t extent
   });
 }
 
-Stmt bind(const char* name, const PrimExpr& value, const std::function<Stmt(PrimExpr)>& body) {
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as in loop
+Stmt bind(const char* name, PrimExpr value, const std::function<Stmt(PrimExpr)>& body) {
   if (value->kind == ExprKind::kIntImm || value->kind == ExprKind::kVar) return body(value);
   PrimExpr var = make_var(name, value->dtype);
   return let_stmt(var, value, body(var));

@@ -71,12 +71,12 @@ tir::Stmt parallel_for(const KernelContext& context, const char* name, int64_t e
                        const std::function<tir::Stmt(tir::PrimExpr)>& body);
 
 // Serial loop for name in [begin, end); loops of one iteration disappear.
-tir::Stmt loop(const char* name, const tir::PrimExpr& begin, const tir::PrimExpr& end,
+tir::Stmt loop(const char* name, tir::PrimExpr begin, tir::PrimExpr end,
                const std::function<tir::Stmt(tir::PrimExpr)>& body);
 tir::Stmt loop(const char* name, int64_t extent, const std::function<tir::Stmt(tir::PrimExpr)>& body);
 // `let name = value in body(name)`; constants and variables are passed through.
 // By value: the body may overwrite where the value came from.
-tir::Stmt bind(const char* name, const tir::PrimExpr& value, const std::function<tir::Stmt(tir::PrimExpr)>& body);
+tir::Stmt bind(const char* name, tir::PrimExpr value, const std::function<tir::Stmt(tir::PrimExpr)>& body);
 // The index of flat element `unit` in a row-major space of `extents`.
 Index unravel(const tir::PrimExpr& unit, const std::vector<int64_t>& extents);
 // How many taps of a window that starts at `start`, `dilation` apart, lie below `bound`.
