@@ -64,7 +64,7 @@ def main() -> None:
         names = zipfile.ZipFile(wheel).namelist()
         for needed in ("tilewright/py.typed", "tilewright/_core.pyi", "tilewright/classic/relay/testing/resnet.py", "tilewright/include/tilewright/c_api.h",
                        "tilewright/include/tilewright/function.h", "tilewright/libtilewright_runtime.so.0", "tilewright/tilewright-rpc",
-                       "tilewright/libtilewright_rpc_client.so"):
+                       "tilewright/libtilewright_rpc_client.so", "tilewright/libtilewright_pictures.so"):
             assert needed in names, f"{needed} is not in the wheel: {names}"
         assert any(name.startswith("tilewright/_core.") and name.endswith(".so") for name in names), names
         assert not [name for name in names if "test_" in name or name.endswith(".cc")], names
