@@ -16,8 +16,8 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// A constant may become 16 times this large, or 16 times larger than its operands: a model of a few bytes must not be
-// able to ask for gigabytes.
+// A result of up to kAlwaysFolded bytes is folded, beyond that only up to 16 times the operands: a model of a few bytes
+// must not be able to ask for gigabytes.
 constexpr int64_t kAlwaysFolded = int64_t{1} << 20;
 
 std::optional<std::vector<int64_t>> result_shape(const Expr& e) {
@@ -99,7 +99,7 @@ std::optional<Tensor> concatenate(const CallNode& call, const Tensors& in, const
   return out;
 }
 
-// float32 results of + - * / are the same whether computed in float or rounded from double.
+// For + - * / the float32 result equals the double result rounded to float32.
 std::optional<Tensor> arithmetic(std::string_view op, const Tensor& a, const Tensor& b,
                                  const std::vector<int64_t>& shape) {
   if (a.dtype() != kFloat32 || b.dtype() != kFloat32) return std::nullopt;

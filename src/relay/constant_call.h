@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates a call whose operands are all constants, for folding: exact in the result's dtype, with native paths for
-// the large float32 weights that packing and normalisation folding go through (the interpreter's doubles would be
-// slow).
+// Evaluates calls with constant operands, for constant folding. Exact in the
+// result's dtype; the large float32 weights of packing and normalisation
+// folding take native paths, since the interpreter's doubles would be slow.
 #pragma once
 #include <vector>
 
@@ -9,11 +9,11 @@
 
 namespace tilewright::relay {
 
-// Whether evaluate_constant_call takes this expression: a call to an operator that is not stateful, over Constants or
-// Tuples of Constants.
+// Whether evaluate_constant_call accepts this expression: a call of an operator that is not stateful, with operands
+// that are constants or tuples of constants.
 bool is_constant_call(const Expr& expr);
-// One tensor per tensor of the (flattened) result. Errors: what the operator reports (an integer division by zero,
-// say), LimitExceeded when a large result would come from small operands (leave the call as it is).
+// One tensor per tensor of the (flattened) result. Errors: what the operator reports (such as an integer division by
+// zero), LimitExceeded when small operands would give a large result (the call should then stay).
 Result<std::vector<Tensor>> evaluate_constant_call(const Expr& expr);
 
 }  // namespace tilewright::relay

@@ -114,8 +114,8 @@ std::vector<DFPattern> post_order(const DFPattern& root) {
   return out;
 }
 
-// The graph's expressions with their users, and which of them dominates which: nothing reaches the result but through
-// its dominator.
+// The graph's expressions with their users and immediate dominators: every path from a node to the result passes
+// through its dominator.
 class DFMatcher::Graph {
  public:
   explicit Graph(const Expr& root) : order_(post_order_over(root, inputs)) {
@@ -135,7 +135,7 @@ class DFMatcher::Graph {
     auto it = index_.find(e.get());
     return it == index_.end() ? kNone : users_[it->second];
   }
-  // What `e` dominates immediately.
+  // The expressions that `e` immediately dominates.
   const std::vector<Expr>& dominated(const Expr& e) const {
     static const std::vector<Expr> kNone;
     auto it = index_.find(e.get());
@@ -171,7 +171,7 @@ class DFMatcher::Graph {
   std::vector<std::vector<Expr>> users_, dominated_;
 };
 
-// Matches with backtracking: what an attempt found is forgotten when it fails.
+// Matching with backtracking: bindings of a failed attempt are undone.
 class DFMatcher::Attempt {
  public:
   explicit Attempt(const Graph& graph) : graph_(graph) {}
@@ -183,7 +183,7 @@ class DFMatcher::Attempt {
   bool matches(const DFPattern& p, const Expr& e) {
     if (memoize_)
       if (auto it = found_.find(p.get()); it != found_.end()) return it->second.front() == e;
-    // Patterns that hold themselves go as deep as the graph, which may be deeper than the stack.
+    // Recursive patterns recurse as deep as the graph, which may exceed the stack.
     constexpr int kDeepest = 2000;
     if (depth_ > kDeepest) return false;
     ++depth_;
@@ -284,7 +284,7 @@ class DFMatcher::Attempt {
   static bool is_pattern_of(const DFPatternNode& p, std::string_view op) {
     return p.kind == DFPatternKind::kCall && p.parts[0]->kind == DFPatternKind::kOp && p.parts[0]->name == op;
   }
-  // (a * b) / c is a * (b / c): the pattern of either form matches the other.
+  // (a * b) / c equals a * (b / c): a pattern of either form matches both.
   bool reassociated(const DFPatternNode& p, const Expr& e) {
     const auto& args = as<CallNode>(e)->args;
     if (p.parts.size() != 3 || args.size() != 2) return false;
@@ -326,14 +326,14 @@ class DFMatcher::Attempt {
     if (c && called_op(e) && p.name == "TOpPattern")
       return wanted_class && *wanted_class == static_cast<int64_t>(called_op(e)->pattern);
     if (!c || !c->attrs) return false;
-    // Dtypes are compared as the names they are written with.
+    // Dtypes are compared by their names.
     std::string wanted = attr_text(p.value);
     for (auto& [name, text] : attr_texts(c->attrs))
       if (name == p.name) return text == wanted;
     return false;
   }
 
-  // parts: parent, path, child. The parent is one expression; the path's patterns match many.
+  // parts: parent, path, child. The parent matches one expression, the path's patterns many.
   bool dominator(const DFPatternNode& p, const Expr& e) {
     if (!matches(p.parts[2], e)) return false;
     const bool leads = paths_lead_to_parent(p, e);
@@ -376,7 +376,7 @@ class DFMatcher::Attempt {
   const Graph& graph_;
   Matches found_;
   std::vector<const DFPatternNode*> order_;
-  std::vector<DFPattern> made_;  // patterns written in another order
+  std::vector<DFPattern> made_;  // reassociated patterns
   bool memoize_ = true;
   int depth_ = 0;
 };

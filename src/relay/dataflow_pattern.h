@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pattern language over graphs: what a subgraph looks like, found, rewritten or taken out as a function.
+// The dataflow pattern language: describes subgraphs to match, rewrite or partition into functions.
 //
 //   DFPattern x = wildcard(), bias = wildcard();
 //   DFPattern conv = is_op("nn.conv2d")({x, is_constant()}).has_attr("groups", int64_t{1});
 //   DFPattern pattern = is_op("nn.relu")({is_op("add")({conv, bias})});
-//   Result<Expr> out = rewrite({{pattern, [&](const Expr& whole, const MatchMap& found) { ... found.at(conv) ... }}},
-//   function);
+//   auto replace = [&](const Expr& before, const Expr& after, const MatchMap& found) { ... found.at(conv) ... };
+//   Result<Expr> out = rewrite({{pattern, replace}}, function);
 //
 // One pattern object stands for one expression: used twice in a pattern, both places must be the same. The operands of
 // add and multiply match in either order, and (a * b) / c matches a * (b / c) too. Names are the classic stack's.
@@ -49,19 +49,19 @@ class DFPattern {
   const DFPatternNode* get() const { return node_.get(); }
   const DFPatternNode* operator->() const { return node_.get(); }
   explicit operator bool() const { return static_cast<bool>(node_); }
-  // A call of what this matches. Without arguments given: of any.
+  // A call of the callee that this matches; without arguments given, of any operands.
   DFPattern operator()(std::vector<DFPattern> args) const;
-  // Either; the left one is tried first.
+  // Alternatives; the left one is tried first.
   DFPattern operator|(const DFPattern& other) const;
-  // The same with or without what `wrap` puts around it: `conv.optional([](auto x) { return is_op("nn.relu")({x}); })`.
+  // This, with or without what `wrap` puts around it: `conv.optional([](auto x) { return is_op("nn.relu")({x}); })`.
   DFPattern optional(const std::function<DFPattern(DFPattern)>& wrap) const;
-  // An operator's call, or a function, with this attribute.
+  // A call or function with this attribute.
   DFPattern has_attr(std::string name, AttrValue value) const;
   DFPattern has_type(Type type) const;
   DFPattern has_shape(Shape shape) const;
   DFPattern has_dtype(DataType dtype) const;
-  // Every way from this up through its operands goes through expressions like `path` and ends at `parent`, and
-  // everything that uses the parent leads to this.
+  // Dominance: all paths from this expression through its operands consist of expressions that match `path` and end at
+  // `parent`, and all users of the parent lead here.
   DFPattern dominates(const DFPattern& parent, const DFPattern& path) const;
   bool operator==(const DFPattern& other) const { return node_ == other.node_; }
 
@@ -73,9 +73,9 @@ class DFPatternNode : public Node {
  public:
   DFPatternKind kind = DFPatternKind::kWildcard;
   std::string name;  // kVar (empty: any), kOp, kAttributes
-  // What it is made of. Of a wildcard: nothing, or what it was redirected to, which may hold the wildcard itself.
+  // Sub-patterns. A wildcard has none, or the pattern that it was redirected to, which may contain the wildcard itself.
   std::vector<DFPattern> parts;
-  bool any_args = false;      // kCall: of any number of operands; kTuple: of any fields; kFunction: of any parameters
+  bool any_args = false;      // kCall: any operands; kTuple: any fields; kFunction: any parameters
   int64_t index = -1;         // kTupleGetItem: -1 for any
   Expr expr;                  // kExpr
   AttrValue value;            // kAttributes
@@ -85,8 +85,8 @@ class DFPatternNode : public Node {
 };
 
 DFPattern wildcard();
-// A wildcard made before what it stands for is known: a pattern may hold itself. One that does lives until its wildcard
-// is redirected elsewhere.
+// Makes a wildcard stand for `pattern`, so that a pattern can be recursive. A recursive pattern holds a reference to
+// itself and is freed only when its wildcard is redirected elsewhere.
 void redirect(const DFPattern& wildcard, DFPattern pattern);
 DFPattern is_var(std::string name = "");
 DFPattern is_constant();
@@ -101,30 +101,30 @@ DFPattern is_function_of(DFPattern body);  // with any parameters
 DFPattern is_if(DFPattern condition, DFPattern then_branch, DFPattern else_branch);
 DFPattern is_let(DFPattern var, DFPattern value, DFPattern body);
 
-// What each pattern object matched; more than one expression on the paths of a dominator.
+// The expressions that each pattern matched; several on the paths of a dominator.
 using Matches = std::unordered_map<const DFPatternNode*, std::vector<Expr>>;
 class MatchMap {
  public:
   MatchMap() = default;
   explicit MatchMap(Matches found) : found_(std::move(found)) {}
-  // Null when the pattern had no part in the match (the other side of an alternative).
+  // Null when the pattern did not take part in the match (the other side of an alternative).
   Expr find(const DFPattern& pattern) const;
-  Expr at(const DFPattern& pattern) const;  // a bug when it had no part
+  Expr at(const DFPattern& pattern) const;  // an internal error when it did not take part
   std::vector<Expr> all(const DFPattern& pattern) const;
 
  private:
   Matches found_;
 };
 
-// Every pattern object of a tree once, parts before what they are part of.
+// All patterns of a tree, each once, sub-patterns first.
 std::vector<DFPattern> post_order(const DFPattern& root);
 
-// Tries patterns on the expressions of one graph, in which dominance is judged.
+// Matches patterns against the expressions of one graph; dominance is relative to that graph.
 class DFMatcher {
  public:
   explicit DFMatcher(const Expr& graph);
   ~DFMatcher();
-  // What `pattern` found, beginning at `e`.
+  // The match of `pattern` rooted at `e`.
   std::optional<Matches> match(const DFPattern& pattern, const Expr& e);
   // The expressions that use `e`.
   const std::vector<Expr>& users(const Expr& e) const;
@@ -137,26 +137,27 @@ class DFMatcher {
   std::unique_ptr<Graph> graph_;
 };
 
-// Whether `pattern` matches `e`; `graph` is what dominance is judged in (null: `e` itself).
+// Whether `pattern` matches `e`; dominance is relative to `graph` (null: to `e`).
 std::optional<MatchMap> match(const DFPattern& pattern, const Expr& e, const Expr& graph = {});
 
 struct RewriteRule {
   DFPattern pattern;
-  // What takes the place of `before`, which is now `after`: its operands may have been rewritten. `found` is what the
+  // Gives the replacement of `before`; `after` is `before` with its operands already rewritten. `found` is what the
   // patterns matched, rewritten likewise.
   std::function<Result<Expr>(const Expr& before, const Expr& after, const MatchMap& found)> replace;
-  bool once = false;  // goes over the graph until it has changed something
-  // Completes types before each round, where the rule looks at them.
+  bool once = false;  // stops after the first round that changed something
+  // Infers types before each round, for rules that look at them.
   std::function<Result<Expr>(const Expr&)> typed = {};
 };
-// Applies the rules to everything in `graph` until nothing changes. In one round matches do not overlap, the ones
-// closest to the result come first, and what they hold is used by nothing outside. Error: LimitExceeded when that does
-// not end, and what the rules report.
+// Applies the rules to `graph` until nothing changes. Within a round matches do not overlap; those closest to the
+// result win; and nothing outside a match uses its inner values. Errors: LimitExceeded if it does not terminate, and
+// what rules report.
 Result<Expr> rewrite(const std::vector<RewriteRule>& rules, const Expr& graph);
 
-// Each match becomes a call of a function over what its wildcards and variables matched, in the pattern's order, with
-// the attributes given and PartitionedFromPattern (the operators' names). Constants that a constant's pattern matched
-// stay inside. Subgraphs whose inner values are used outside stay, and functions made from patterns are not entered.
+// Turns each match into a call of a function over what its wildcards and variables matched, in the pattern's order; the
+// function has the given attributes and PartitionedFromPattern (the names of its operators). Constants matched by a
+// constant pattern move into the function. Subgraphs whose inner values are used outside are left alone, and functions
+// made from patterns are not entered.
 Expr partition(const DFPattern& pattern, const Expr& graph, const DictAttrs& attrs = {},
                const std::function<bool(const Expr&)>& accept = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rewriting and partitioning by patterns: the groups that matches of one round make, and what becomes of them.
+// Rewriting and partitioning by patterns: selects the matches of one round and replaces them.
 #include <unordered_set>
 
 #include "base/format.h"
@@ -10,7 +10,7 @@
 namespace tilewright::relay {
 namespace {
 
-// One match: the computation as a function of what lies outside.
+// One match: its computation as a function of the values from outside.
 struct Group {
   Expr root;
   Matches found;
@@ -19,7 +19,7 @@ struct Group {
   std::string name;
 };
 
-// What a call of other operands is, where the operands may not fit or have no types.
+// The node over other operands, whose types may be unknown or not fit.
 Expr over_children(const Expr& e, const std::vector<Expr>& kids) {
   if (kids == children(e)) return e;
   const auto* call = as<CallNode>(e);
@@ -35,7 +35,7 @@ Expr over_children(const Expr& e, const std::vector<Expr>& kids) {
   return typed.ok() ? *typed : make_node<CallNode>(call->callee, kids, call->attrs, incomplete_type(), call->span);
 }
 
-// The matched part written over variables for what its leaves matched.
+// Copies the matched subgraph over variables for what its leaves matched.
 class Extractor {
  public:
   explicit Extractor(std::unordered_map<const ExprNode*, Expr> inputs) : inputs_(std::move(inputs)) {}
@@ -88,10 +88,11 @@ class Extractor {
   std::unordered_map<const ExprNode*, Expr> inputs_, made_;
 };
 
-// Nodes that more than one match may hold: they are no computation.
+// Nodes that several matches may share, since they compute nothing.
 bool is_shared_kind(const Expr& e) { return as<OpNode>(e) || as<FunctionNode>(e) || as<ConstantNode>(e); }
 
-// The matches of one round: from the result upwards, none within another, none whose inner values something else reads.
+// Selects the matches of one round: from the result upwards, without overlap, and without inner values that are read
+// outside.
 class Grouper {
  public:
   Grouper(const DFPattern& pattern, const Expr& graph)
@@ -119,7 +120,7 @@ class Grouper {
     auto it = found.find(p.get());
     return it == found.end() ? kNone : it->second;
   }
-  // Inner values of dominators and of matched functions are no inputs, though a wildcard may have matched them.
+  // Inner values of dominators and of matched functions are not inputs, even if a wildcard matched them.
   std::unordered_set<const ExprNode*> inner_by_nature(const Matches& found) const {
     std::unordered_set<const ExprNode*> out;
     for (const DFPattern& p : parts_) {
@@ -132,7 +133,7 @@ class Grouper {
     }
     return out;
   }
-  // A constant that the pattern asks for stays in the function; one that a wildcard happened to meet does not.
+  // A constant that a constant pattern matched moves into the function; one that a wildcard matched stays an input.
   bool stays_inside(const Expr& e, const DFPattern& p) {
     if (!as<ConstantNode>(e)) return false;
     if (p->kind == DFPatternKind::kConstant) return true;
@@ -187,7 +188,7 @@ class Grouper {
   int attempts_ = 0;
 };
 
-// The graph with `replace` in place of each group's root; `done` maps what was to what is.
+// The graph with each group's root replaced; `done` maps old expressions to new ones.
 using Done = std::unordered_map<const ExprNode*, Expr>;
 Result<Expr> with_groups(const Expr& graph, const Grouper& groups,
                          const std::function<Result<Expr>(const Group&, const Expr& after, const Done&)>& replace) {
@@ -210,7 +211,7 @@ Result<Expr> with_groups(const Expr& graph, const Grouper& groups,
 
 Result<Expr> rewrite(const std::vector<RewriteRule>& rules, const Expr& graph) {
   constexpr int kMaxRounds = 100;
-  // Rules that feed each other may double the graph each round; real ones replace a node a few times.
+  // Rules that feed each other can double the graph in each round; legitimate ones replace a node a few times.
   const size_t most = 1024 + 16 * post_order(graph, true).size();
   size_t replaced = 0;
   std::vector<bool> done(rules.size(), false);
@@ -249,7 +250,7 @@ Result<Expr> rewrite(const std::vector<RewriteRule>& rules, const Expr& graph) {
 
 Expr partition(const DFPattern& pattern, const Expr& graph, const DictAttrs& attrs,
                const std::function<bool(const Expr&)>& accept) {
-  if (pattern->kind == DFPatternKind::kFunction) return graph;  // it is a function already
+  if (pattern->kind == DFPatternKind::kFunction) return graph;  // already a function
   const Grouper groups(pattern, graph);
   auto out = with_groups(graph, groups, [&](const Group& group, const Expr& after, const Done& done) -> Result<Expr> {
     if (accept && !accept(group.root)) return after;

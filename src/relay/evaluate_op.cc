@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operator on values, by its own reference or by its expansion.
+// Evaluates one operator on values, by its reference implementation or its expansion.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -33,14 +33,14 @@ bool is_static(const Type& type) {
 
 Type type_of(const Value& v) { return tensor_type(to_shape(v.shape), v.dtype); }
 
-// A value as an expression whose type and, when small, data are known: what a type rule may look at.
+// A value as an expression with its type and, if small, its data: what type inference may look at.
 Expr known_operand(const Value& v) {
   constexpr int64_t kSmall = 4096;
   if (v.size() <= kSmall) return make_constant(to_tensor(v));
   return make_var("operand", type_of(v));
 }
 
-// The expansion on these values. Integers stay visible to it, since they may decide sizes.
+// Evaluates the expansion. It can see integer operands as constants, since they may decide sizes.
 Result<std::vector<Value>> evaluate_composed(const OpDef& def, std::span<const Value> inputs,
                                              std::span<const size_t> fields_per_operand, const AttrsRef& attrs,
                                              int64_t max_elements) {

@@ -39,7 +39,7 @@ Type type_of_field(const Expr& tuple, int64_t index) {
   return type->fields[static_cast<size_t>(index)];
 }
 
-// The children that a walk visits: a Function is a leaf unless entered.
+// The children that a walk visits: unless entered, a Function is a leaf.
 std::vector<Expr> walk_children(const Expr& e, bool enter) {
   if (e->kind == ExprKind::kFunction && !enter) return {};
   return children(e);

@@ -67,7 +67,7 @@ class CallNode : public ExprNode {
         callee(std::move(c)),
         args(std::move(a)),
         attrs(std::move(at)) {}
-  const Expr callee;  // an Op, or a value that is a function: Function, GlobalVar, Constructor, Var ...
+  const Expr callee;  // an Op, or a function value: Function, GlobalVar, Constructor, Var ...
   const std::vector<Expr> args;
   const AttrsRef attrs;  // may be null
 };
@@ -109,7 +109,7 @@ class ConstructorNode : public ExprNode {
   ConstructorNode(std::string n, std::vector<Type> inputs, const Type& made, int64_t t);
   const std::string name;
   const std::string data_type;  // the type's name
-  const int64_t tag;            // its place among the type's constructors
+  const int64_t tag;            // its index among the type's constructors
 };
 enum class PatternKind : uint8_t { kWildcard, kVar, kConstructor, kTuple };
 class PatternNode;
@@ -125,7 +125,7 @@ struct Clause {
   Pattern pattern;
   Expr body;
 };
-// The first clause whose pattern fits. `complete` says that one always does.
+// Evaluates the first clause whose pattern matches. `complete` states that one always does.
 class MatchNode : public ExprNode {
  public:
   MatchNode(Expr d, std::vector<Clause> c, bool all, Span s = {});
@@ -143,7 +143,7 @@ class RefReadNode : public ExprNode {
   explicit RefReadNode(Expr r, Span s = {});
   const Expr reference;
 };
-// Gives the empty tuple.
+// The result is the empty tuple.
 class RefWriteNode : public ExprNode {
  public:
   RefWriteNode(Expr r, Expr v, Span s = {});
@@ -168,8 +168,8 @@ Expr make_tuple(std::vector<Expr> fields, Span span = {});
 Expr make_get(Expr tuple, int64_t index, Span span = {});
 Expr make_function(std::vector<Expr> params, Expr body, DictAttrs attrs = {}, Span span = {},
                    std::vector<Type> type_variables = {});
-// The function over another body and parameters; attributes and type variables stay. The result's type is the body's,
-// or the old one where that is not known.
+// The function with another body and parameters; attributes and type variables are kept. The result type is the body's,
+// or the old one where the body's is unknown.
 Expr with_body(const FunctionNode& function, std::vector<Expr> params, Expr body);
 inline Expr with_body(const FunctionNode& function, Expr body) {
   return with_body(function, function.params, std::move(body));
@@ -177,17 +177,17 @@ inline Expr with_body(const FunctionNode& function, Expr body) {
 Expr make_constructor(std::string name, std::vector<Type> inputs, const Type& made, int64_t tag);
 Pattern make_pattern(PatternKind kind, Expr expr = {}, std::vector<Pattern> fields = {});
 Expr make_match(Expr data, std::vector<Clause> clauses, bool complete = true, Span span = {});
-// The variables a pattern binds, left to right, and the same pattern with others.
+// The variables that a pattern binds, left to right; and a copy of the pattern with other variables.
 std::vector<Expr> pattern_vars(const Pattern& pattern);
 Pattern with_pattern_vars(const Pattern& pattern, const std::map<const ExprNode*, Expr>& vars);
-// A function that is one unit to the passes: fused already, or an external compiler's.
+// A function that passes treat as a unit: a fused group, or one for an external compiler.
 bool is_closed_function(const Expr& e);
 // A scalar float32 / int64 / any-dtype constant.
 Expr make_scalar(double value, DataType dtype = kFloat32);
-// Calls an operator by name; infers the type from the arguments' types. Errors: UnknownOp, TypeMismatch (with the op's
-// name as place). A call with an incompletely typed argument gets an IncompleteType.
+// Calls an operator by name and infers the type. Errors: UnknownOp, TypeMismatch (located at the op's name). With an
+// incompletely typed argument, the call gets an IncompleteType.
 Result<Expr> try_call(std::string_view op, std::vector<Expr> args, AttrsRef attrs = {}, Span span = {});
-// The same for code that knows the call is right: a failure is a bug.
+// The same where the call is known to be valid: a failure is an internal error.
 Expr call(std::string_view op, std::vector<Expr> args, AttrsRef attrs = {}, Span span = {});
 // Calls a function value (a fusion group, a global).
 Expr call_function(Expr callee, std::vector<Expr> args, Span span = {});
@@ -198,12 +198,12 @@ bool is_call_to(const Expr& e, std::string_view op);
 template <class A, class F>
 AttrsRef make_attrs(F&& fill) {
   auto* attrs = new A();
-  AttrsRef kept(attrs);  // fill may throw
+  AttrsRef kept(attrs);  // owned before `fill`, which may throw
   fill(*attrs);
   return kept;
 }
 
-// Children in evaluation order (callee first when it is not an op).
+// Children in evaluation order; the callee comes first when it is not an op.
 std::vector<Expr> children(const Expr& e);
 // Every expression reachable from `root`, operands before users, each once; iterative. Does not enter Function bodies
 // unless `enter_functions`; a root that is itself a Function is always entered.
@@ -212,22 +212,22 @@ std::vector<Expr> post_order(const Expr& root, bool enter_functions = false);
 // nodes keep their identity. Function bodies are rewritten when `enter_functions`.
 using Rewrite = std::function<Expr(const Expr& original, const Expr& rebuilt)>;
 Expr rewrite_graph(const Expr& root, const Rewrite& rewrite, bool enter_functions = false);
-// The same node over new children (op calls are typed again); `e` itself when they are its own, or when there are none.
+// The node over new children, with op calls typed again; `e` itself when the children are unchanged.
 Expr with_children(const Expr& e, const std::vector<Expr>& kids);
-// Free variables replaced by expressions.
+// Replaces free variables by expressions.
 Expr substitute(const Expr& root, const std::map<const VarNode*, Expr>& values);
 
-// A module: global functions by name; the entry is "main". A value: copies share their functions.
+// A module: global functions by name; the entry is "main". Copies share the (immutable) functions.
 struct TypeDefinition {
   std::vector<Type> variables;
-  std::vector<Expr> constructors;  // in order of their tags
+  std::vector<Expr> constructors;  // by tag
 };
 class Module {
  public:
   std::map<std::string, Expr> functions;        // GlobalVar name -> Function
   std::map<std::string, TypeDefinition> types;  // algebraic data types by name
   std::map<std::string, std::string> metadata;  // the model's own key/value pairs, carried into the artifact
-  Expr main() const;                            // the entry's Function, or null
+  Expr main() const;                            // the entry function, or null
   const FunctionNode* main_function() const { return as<FunctionNode>(main()); }
   Module with_main(Expr function) const;
   const ConstructorNode* constructor(const std::string& type, int64_t tag) const;  // null when there is none

@@ -11,18 +11,18 @@
 namespace tilewright::relay {
 namespace {
 
-// The type of a variable that is operand `index` of the call, or null when the operator says nothing about it.
+// The type of an untyped variable used as operand `index` of the call, or null when the operator does not determine it.
 Type open_weight(const CallNode& call, size_t index, const Type& first_operand) {
   const auto rule = as<OpNode>(call.callee)->def->facts.operand_type;
   const auto* data = as_tensor(first_operand);
   return rule && index > 0 && data && call.attrs ? rule(call.attrs, index, *data) : Type();
 }
 
-// Unknowns are IncompleteType nodes, each its own; solving binds them to types, which may hold unknowns again.
+// Unknowns are distinct IncompleteType nodes; solving binds them to types, which may contain unknowns again.
 class Unifier {
  public:
   Type fresh() { return make_node<IncompleteTypeNode>(); }
-  // The type with an unknown of its own for each gap.
+  // The type with a fresh unknown for each gap.
   Type opened(const Type& t) {
     if (t->kind == TypeKind::kIncomplete) return fresh();
     if (is_complete(t)) return t;
@@ -30,7 +30,7 @@ class Unifier {
     for (Type& part : parts) part = opened(part);
     return with_parts(t, std::move(parts));
   }
-  // A polymorphic function type with unknowns for its variables.
+  // Instantiates a polymorphic function type with fresh unknowns for its type variables.
   Type instantiated(const Type& t) {
     const auto* f = as_func(t);
     if (!f || f->variables.empty()) return t;
@@ -49,7 +49,7 @@ class Unifier {
     for (Type& part : parts) part = resolved(part);
     return with_parts(t, std::move(parts));
   }
-  // What keeps the two from being one type, or an empty string.
+  // Unifies two types; returns why they differ, or an empty string.
   std::string unify(const Type& left, const Type& right) {
     std::string clash = meet(left, right, 0);
     return clash.empty()
@@ -77,7 +77,7 @@ class Unifier {
     if (a->kind != b->kind) return " ";
     if (const auto* t = as_tensor(a)) {
       const auto& other = *as_tensor(b);
-      // What is not known until the program runs may be the same.
+      // Dimensions that are not constant may turn out equal at run time.
       auto differ = [](const Dim& x, const Dim& y) { return x.is_const() && y.is_const() && x.value() != y.value(); };
       bool same = t->dtype == other.dtype && t->shape.size() == other.shape.size();
       for (size_t i = 0; same && i < t->shape.size(); ++i) same = !differ(t->shape[i], other.shape[i]);
@@ -96,7 +96,8 @@ class Unifier {
     return "";
   }
 
-  std::unordered_map<const TypeNode*, std::pair<Type, Type>> bound_;  // with the unknown: its address is the key
+  // includes the unknown itself: it keeps the key's address alive
+  std::unordered_map<const TypeNode*, std::pair<Type, Type>> bound_;
 };
 
 class Inference {
@@ -114,8 +115,8 @@ class Inference {
       for (const Expr& e : order) {
         if (types_.count(e.get())) continue;
         TW_TRY_STATUS(visit(e));
-        // A variable has its value's type before the body uses it, so that each use of a polymorphic function has its
-        // own types.
+        // A let variable gets its value's type before the body uses it, so that each use of a polymorphic function is
+        // instantiated separately.
         if (auto it = bindings.find(e.get()); it != bindings.end())
           for (const Expr& let : it->second)
             if (auto var = types_.find(as<LetNode>(let)->var.get()); var != types_.end())
@@ -147,7 +148,7 @@ class Inference {
       case ExprKind::kConstant:
       case ExprKind::kConstructor:
         return set(e, e->type);
-      case ExprKind::kOp:  // as a value it is a function of types that nobody says
+      case ExprKind::kOp:  // as a value: a function whose types nothing determines
         return set(e, unifier_.fresh());
       case ExprKind::kGlobalVar: {
         auto it = globals_.find(as<GlobalVarNode>(e)->name);
@@ -160,7 +161,7 @@ class Inference {
         std::vector<Type> args;
         for (const Expr& param : f.params) args.push_back(types_.at(param.get()));
         Type result = types_.at(f.body.get());
-        // What the function says it gives decides gaps in what its body gives.
+        // The declared result type can determine gaps in the body's type.
         TW_TRY_STATUS(join(result, unifier_.opened(as_func(e->type)->result), e));
         return set(e, func_type(std::move(args), std::move(result), f.type_variables));
       }
@@ -252,7 +253,7 @@ class Inference {
     return set(e, result);
   }
 
-  // --- what can be typed only when its operands' types are known
+  // --- deferred until operands' types are known
   Status wait(const Expr& e) {
     waiting_.push_back(e);
     return Ok{};
@@ -283,12 +284,12 @@ class Inference {
       if (call.span) error.where = format("{} ({})", *call.span, error.where);
       return error;
     }
-    // The graph's own type stays where the rule makes a new unknown dimension.
+    // Keeps the declared type where the rule would make a new unknown dimension.
     if (is_complete(call.type) && unifier_.unify(call.type, *type).empty()) type = call.type;
     TW_TRY_STATUS(join(types_.at(e.get()), *type, e));
     return true;
   }
-  // What a type rule may look at: the type and, of constants, the data.
+  // What type rules see of an operand: its type and, of constants, the data.
   Expr operand(const Expr& e) const {
     if (as<ConstantNode>(e)) return e;
     if (const auto* tuple = as<TupleNode>(e)) {
@@ -309,7 +310,7 @@ class Inference {
     return Ok{};
   }
 
-  // --- the module with its types
+  // --- rebuilds the module with its types
   Result<Module> rebuilt() {
     Module out = module_;
     for (auto& [name, function] : out.functions) {
@@ -364,7 +365,7 @@ class Inference {
   bool unknown_ = false;
 };
 
-// Conditions and cells have the types that they were built with; whether those fit nobody has looked at.
+// Nodes whose operand types nothing has checked since they were built: conditions and reference cells.
 bool is_doubtful(const Expr& e) {
   if (const auto* branch = as<IfNode>(e)) {
     const auto* condition = as_tensor(branch->condition->type);

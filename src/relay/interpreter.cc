@@ -25,11 +25,11 @@ std::string place_of(const Expr& e) {
   return op ? format("{} ({})", *e->span, op->name) : *e->span;
 }
 
-// Scopes of variables and the results of one Function body, Let or branch being evaluated.
+// Variables and results of the Function body, Let or branch being evaluated.
 struct Scope {
   Environment values;
   Scope* outer = nullptr;
-  std::unordered_map<const ExprNode*, int> uses;  // still to come, of the nodes evaluated in this scope
+  std::unordered_map<const ExprNode*, int> uses;  // remaining uses of the nodes evaluated in this scope
   const std::vector<Value>* find(const ExprNode* e) const {
     for (const Scope* s = this; s; s = s->outer) {
       auto it = s->values.find(e);
@@ -37,20 +37,20 @@ struct Scope {
     }
     return nullptr;
   }
-  // Another value for a variable, wherever it is known.
+  // Overwrites a variable's value in every enclosing scope that has it.
   void assign(const ExprNode* e, const Value& value) {
     for (Scope* s = this; s; s = s->outer)
       if (auto it = s->values.find(e); it != s->values.end()) it->second = {value};
   }
 };
 
-// What is not a tensor lives here and is named by a Value of dtype handle: closures, constructors as functions, values
-// of data types, references. Nothing is freed before the evaluation ends.
+// Values that are not tensors live here and are referred to by a Value of dtype handle: closures, constructors as
+// functions, data values, references. They are freed when the evaluation ends.
 struct Object {
-  const ExprNode* callee = nullptr;        // a closure's Function, or a Constructor as a function
+  const ExprNode* callee = nullptr;        // of a closure: its Function; or a Constructor used as a function
   Environment captured;                    // values of a closure's free variables
   int64_t tag = -1;                        // of a data value
-  std::vector<std::vector<Value>> fields;  // of a data value; of a reference, its one content
+  std::vector<std::vector<Value>> fields;  // of a data value; of a reference: one, its content
 };
 constexpr DataType kHandle{TypeCode::kHandle, 64, 1};
 
@@ -58,7 +58,7 @@ class Evaluator {
  public:
   explicit Evaluator(const InterpretOptions& options) : options_(options) {}
 
-  // Evaluates `root` in a scope of its own. Recursion happens only for nested functions and branches.
+  // Evaluates `root` in its own scope. Recursion is limited to nested functions and branches.
   Result<std::vector<Value>> run(const Expr& root, Scope* scope, int depth) {
     if (depth > 200) return Diagnostic(ErrorCode::kLimitExceeded, "functions nest or recurse deeper than 200 calls");
     std::vector<Expr> order = operands_first(root, *scope);
@@ -81,7 +81,7 @@ class Evaluator {
   }
 
  private:
-  // Operands that are evaluated before the node itself; branches and bodies are entered later, by `one`.
+  // Operands evaluated before the node itself; branches and bodies are evaluated on demand.
   static std::vector<Expr> eager_children(const Expr& e) {
     switch (e->kind) {
       case ExprKind::kFunction:
@@ -112,7 +112,7 @@ class Evaluator {
     return {};
   }
 
-  // A callee that is looked up rather than evaluated.
+  // Whether the callee is looked up rather than evaluated.
   static bool is_named(const Expr& callee) {
     return as<OpNode>(callee) || as<GlobalVarNode>(callee) || as<FunctionNode>(callee) || as<ConstructorNode>(callee);
   }
@@ -140,7 +140,7 @@ class Evaluator {
     return stored(std::move(made));
   }
 
-  // Whether the pattern fits; binds its variables.
+  // Whether the pattern matches; binds its variables.
   Result<bool> fits(const Pattern& p, const std::vector<Value>& values, const Type& type, Scope* scope) {
     switch (p->kind) {
       case PatternKind::kWildcard:
@@ -152,7 +152,7 @@ class Evaluator {
         const auto* tuple = as_tuple(type);
         size_t at = 0;
         for (size_t i = 0; i < p->fields.size(); ++i) {
-          // Where the type does not say, each field is one value.
+          // Where the type is unknown, each field is taken as one value.
           size_t n = tuple ? field_count(tuple->fields[i]) : 1;
           if (at + n > values.size())
             return Diagnostic(ErrorCode::kUnsupportedModel, "a tuple inside a polymorphic function is taken apart");
@@ -288,7 +288,7 @@ class Evaluator {
     return std::vector<Value>(all.begin() + static_cast<int64_t>(first), all.begin() + static_cast<int64_t>(first + n));
   }
 
-  // let a = x; let b = y; ... body, without recursion along the chain.
+  // Evaluates let a = x; let b = y; ... body without recursion along the chain.
   Result<std::vector<Value>> let_chain(const Expr& first, Scope* scope, int depth) {
     Scope inner{{}, scope, {}};
     inner.values[as<LetNode>(first)->var.get()] = *scope->find(as<LetNode>(first)->value.get());
@@ -304,7 +304,7 @@ class Evaluator {
     return run(e, &body, depth + 1);
   }
 
-  // A function bound to a name may call itself by it.
+  // Lets a function bound to a name refer to itself by that name.
   Status tie(const LetNode& let, const Scope& scope) {
     if (!as<FunctionNode>(let.value)) return Ok{};
     const auto& value = scope.values.at(let.var.get());
@@ -321,7 +321,7 @@ class Evaluator {
     return as<FunctionNode>(callee);
   }
 
-  // Memory that a program writes down: a tensor that was allocated is zero until a function's result is written there.
+  // Explicit memory operators. An allocated tensor is zero until a kernel's result is written to it.
   Result<std::vector<Value>> memory_call(std::string_view op, const CallNode& c, Scope* scope, int depth) {
     if (op == "memory.alloc_storage") return stored({});
     if (op == "memory.alloc_tensor") {
@@ -364,7 +364,7 @@ class Evaluator {
       }
       for (const Expr& a : c.args) {
         auto own = scope->values.find(a.get());
-        if (own != scope->values.end() && scope->uses[a.get()] == 1) {  // the last use: moved
+        if (own != scope->values.end() && scope->uses[a.get()] == 1) {  // last use: the value is moved
           fields.push_back(as_tuple(a->type) ? own->second.size() : 0);
           for (Value& v : own->second) flat.push_back(std::move(v));
           continue;
@@ -394,7 +394,7 @@ class Evaluator {
     if (f->params.size() != c.args.size())
       return Diagnostic(ErrorCode::kTypeMismatch,
                         format("a function of {} parameters is called with {}", f->params.size(), c.args.size()));
-    // A function written where it is called sees what is around it.
+    // A function literal that is called in place sees the surrounding variables.
     Scope around{object ? object->captured : Environment(), nullptr, {}};
     Scope inner{{},
                 object                                                        ? &around

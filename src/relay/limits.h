@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large and how deep the expressions of a file may become: passes and printing recurse over scopes and types, and
-// shared parts may print exponentially larger than their file. One object watches one file being read.
+// Limits on the size and depth of the expressions in a file: passes and printing recurse over scopes and types, and
+// shared subexpressions can print exponentially larger than their file. One object checks one file while it is read.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -13,7 +13,7 @@ inline constexpr int kMaxNesting = 200;
 
 class Limits {
  public:
-  // What is wrong with a type or a new expression, or an empty string. Operands must have been asked about before.
+  // Why a type or new expression exceeds the limits, or an empty string. Operands must have been checked before.
   std::string problem(const Type& type);
   std::string problem(const Expr& e);
 

@@ -112,7 +112,7 @@ Expr with_free_sizes_as(const Expr& arg, int64_t size) {
   return type_equal(type, arg->type) ? arg : make_var("operand", std::move(type));
 }
 
-// What two types agree in; sizes that differ are free. Null where ranks or dtypes differ.
+// The most specific type that covers both: differing sizes become free. Null where ranks or dtypes differ.
 Type common_type(const Type& a, const Type& b, bool keep_sizes) {
   const auto *left = as_tuple(a), *right = as_tuple(b);
   if (left && right && left->fields.size() == right->fields.size()) {
@@ -131,8 +131,8 @@ Type common_type(const Type& a, const Type& b, bool keep_sizes) {
   return tensor_type(std::move(shape), x->dtype);
 }
 
-// The type of an expansion that needs sizes which only a run brings: what it is for several sizes. Rank and dtype never
-// depend on them; an axis that three of them leave alone is known. Null where no expansion fits.
+// The type of an expansion whose sizes are known only at run time, found by expanding for sample sizes. Rank and dtype
+// never depend on sizes; an extent that is the same for three samples is taken as known. Null where no sample expands.
 Type type_for_free_sizes(const OpDef& def, const TypeArgs& args) {
   constexpr int kEnough = 3;
   Type common;
@@ -171,7 +171,7 @@ Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const
   std::vector<Type> types;
   for (const Expr& arg : args) {
     if (!is_complete(arg->type)) return incomplete_type();
-    // Values of any type live somewhere.
+    // These operators accept values of any type.
     bool accepted = is_memory_op(name) || name == "on_device" || name == "device_copy" ? true
                     : def.num_inputs >= 0                                              ? as_tensor(arg->type) != nullptr
                                                                                        : tensor_or_tuple(arg->type);

@@ -37,16 +37,16 @@ struct Value {
   int64_t size() const;
   bool is_float() const { return dtype.is_float(); }
 };
-Value make_value(DataType dtype, std::vector<int64_t> shape);  // zero filled, no bounds
+Value make_value(DataType dtype, std::vector<int64_t> shape);  // zero filled, without bounds
 Value value_from(const Tensor& tensor);
 Tensor to_tensor(const Value& value);  // rounds floats to the dtype
 
 struct TypeArgs {
   std::span<const Type> types;  // one per argument, complete
-  std::span<const Expr> args;   // the arguments themselves (constants decide some output shapes)
+  std::span<const Expr> args;   // the arguments themselves: constants can decide output shapes
   const AttrsRef& attrs;
   Span span = {};
-  const TensorTypeNode& tensor(size_t i) const;  // argument i as a tensor type (a bug if it is not)
+  const TensorTypeNode& tensor(size_t i) const;  // argument i as a tensor type (an internal error if it is not)
 };
 struct EvalArgs {
   std::span<const Value> inputs;  // tuple arguments are flattened into their fields
@@ -63,34 +63,35 @@ struct ArgDoc {
   const char* doc;
 };
 
-// What the elements of a result are.
+// How the elements of a result derive from those of its operands.
 enum class Elements {
   kComputed,
-  kSame,      // the first operand's, in its shape
-  kReshaped,  // the first operand's in their order, in another shape
-  kSelected,  // the first operand's, all or a part of them, in another order
-  kRepeated,  // the first operand's, any number of times
-  kExtreme,   // the first operand's, each the largest or smallest of some
-  kMoved,     // several operands', or a constant, any number of times
+  kSame,      // the first operand's, in the same shape
+  kReshaped,  // the first operand's in the same order, in another shape
+  kSelected,  // the first operand's, all or some, in another order
+  kRepeated,  // the first operand's, each any number of times
+  kExtreme,   // each the largest or smallest of several of the first operand's
+  kMoved,     // from several operands or a constant, any number of times
 };
 inline bool keeps_order(Elements e) { return e == Elements::kSame || e == Elements::kReshaped; }
-// What all elements of the first operand are (in a range, of one scale, zero), all of the result's are.
+// Whether a property that all elements of the first operand share (a range, a scale, being zero) holds for all of the
+// result's.
 inline bool of_first_operand(Elements e) { return e != Elements::kComputed && e != Elements::kMoved; }
-// Nothing looks at values: bits are carried.
+// Whether values are copied bit by bit, without being looked at.
 inline bool moves_bits(Elements e) { return e != Elements::kComputed && e != Elements::kExtreme; }
-// What a factor on the first operand, one number for each channel, does to the result.
+// What scaling the first operand, by one factor per channel, does to the result.
 enum class Scaling {
   kOther,
-  kPositive,  // a factor above zero is the result's factor
-  kLinear,    // any factor is the result's factor
+  kPositive,  // a positive factor carries over to the result
+  kLinear,    // any factor carries over to the result
 };
-// What ToMixedPrecision does with an operator of float32.
+// What ToMixedPrecision does with a float32 operator.
 enum class Narrowing {
-  kNever,    // it loses by it: sums, exponentials, norms
-  kFollows,  // it becomes narrow where its operands are
-  kAlways,   // it gains most: convolutions, matrix products
+  kNever,    // loses accuracy: sums, exponentials, norms
+  kFollows,  // narrow when its operands are
+  kAlways,   // gains most: convolutions, matrix products
 };
-// One for each operand; a null one means zero. None at all: there is no rule for such attributes.
+// One gradient per operand; null means zero. An empty list: there is no rule for these attributes.
 using Gradients = std::vector<Expr>;
 using GradientRule = Gradients (*)(const Expr& call, const Expr& gradient);
 // ops/layout_inference.h
@@ -98,23 +99,23 @@ struct LayoutQuery;
 struct LayoutInference;
 using InferLayouts = std::optional<LayoutInference> (*)(const LayoutQuery&);
 
-// What passes ask of an operator. What is not said has the answer that is right for every operator.
+// Facts about an operator that passes rely on. The defaults are correct for any operator.
 struct OpFacts {
   Elements elements = Elements::kComputed;
   Narrowing narrowing = Narrowing::kNever;
   Scaling scaling = Scaling::kOther;
-  bool keeps_finite = false;        // of finite operands, whatever they are, it makes finite results
-  const char* fast_form = nullptr;  // the operator that approximates it
-  uint32_t deciding_operands = 0;   // a bit for each operand whose value, not its type alone, decides the result's type
-  bool sized_by_data = false;       // only a run knows how large its result is; the runtime has it as a function
+  bool keeps_finite = false;        // finite operands always give finite results
+  const char* fast_form = nullptr;  // name of the operator that approximates it
+  uint32_t deciding_operands = 0;   // one bit per operand whose value (not only its type) decides the result's type
+  bool sized_by_data = false;       // the result's size depends on the data; implemented by a function of the runtime
   GradientRule gradient = nullptr;  // ops/gradient.h
   bool gradient_of_any_shape = false;
   InferLayouts layouts = nullptr;  // ops/layout_inference.h
-  // The type of a weight that a script left open, as the attributes and the first operand's type have it; null:
-  // unknown.
+  // The type of an untyped weight, from the attributes
+  // and the first operand's type; null: unknown.
   Type (*operand_type)(const AttrsRef& attrs, size_t index, const TensorTypeNode& data) = nullptr;
 };
-// The facts of the operator of that name, while the table is made.
+// Access to the facts of an operator by name, while the table is built.
 using FactsOf = std::function<OpFacts&(std::string_view op)>;
 
 struct OpDef {
@@ -123,20 +124,20 @@ struct OpDef {
   OpPattern pattern = OpPattern::kOpaque;
   const char* doc = "";  // one line, then shapes and dtypes
   std::vector<ArgDoc> args;
-  // Checks the operands and gives the result type. Errors are TypeMismatch with both shapes in the message.
+  // Checks the operands and gives the result type. Errors: TypeMismatch, with both shapes in the message.
   Result<Type> (*infer_type)(const TypeArgs&) = nullptr;
   // Reference result(s), one Value per output tensor.
   Result<std::vector<Value>> (*evaluate)(const EvalArgs&) = nullptr;
   // A fresh attribute struct of the op's type, or null when it has none (used by the parser).
   AttrsRef (*make_attrs)() = nullptr;
-  // Of a composed operator: the call written in other operators. Its type and its reference result follow from that,
-  // where infer_type and evaluate are null. Errors: TypeMismatch; FreeDimension while the sizes that decide it are not
-  // known, and then infer_type gives the type. Written with ops/composition.h; the pass ExpandComposed runs it.
+  // Composed operators only: the call expressed by other operators. Where infer_type and evaluate are null, type and
+  // reference result follow from it. Errors: TypeMismatch; FreeDimension while sizes that it depends on are unknown, in
+  // which case infer_type gives the type. Written with ops/composition.h; the pass ExpandComposed applies it.
   Result<Expr> (*expand)(const TypeArgs&) = nullptr;
-  bool stateful = false;  // random, side effects: never folded, never merged
+  bool stateful = false;  // random numbers or side effects: never folded, never merged
   OpFacts facts = {};
 
-  // The record with what else is known of it.
+  // The record with further facts.
   OpDef with(const OpFacts& more) && {
     facts = more;
     return std::move(*this);
@@ -146,10 +147,10 @@ struct OpDef {
 // Every built-in operator, sorted by name. Families live in relay/ops/*.cc and are listed in relay/ops/list.h.
 std::span<const OpDef> all_ops();
 const OpDef* find_op(std::string_view name);
-// The type that the operator's own rule gives, or that its expansion has.
+// The result type by the operator's own rule, or from its expansion.
 Result<Type> result_type(const OpDef& def, const TypeArgs& args);
-// Checks the operands of a call (their number, that they are tensors) and infers its type; incomplete when an operand
-// is.
+// Checks a call's operands (their number, and that they are tensors) and infers its type; incomplete when an operand's
+// type is.
 Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const AttrsRef& attrs);
 
 template <class A>

@@ -20,8 +20,7 @@ Result<Module> with_prelude(const Module& module);
 struct TensorArrays {
   DataType dtype;
   // Of tensors of this shape, -1 for sizes that are not known (names end in "_float32_2_any"); none: of any rank up to
-  // 6
-  // ("_float32").
+  // 6 ("_float32").
   std::optional<std::vector<int64_t>> shape;
   // 1: lists hold one tensor, whose stack has a first axis of size 1 (names end in "_float32_batch1_2_any").
   std::optional<int64_t> batch_dim;

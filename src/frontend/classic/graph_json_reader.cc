@@ -13,7 +13,7 @@ namespace tilewright::frontend {
 namespace {
 using nlohmann::json;
 
-constexpr int kDeepest = 32;  // of lists in lists; a graph has 4
+constexpr int kDeepest = 32;  // nesting of lists; a graph needs 4
 
 Diagnostic damaged(std::string what) {
   return Diagnostic(ErrorCode::kBadArtifact, std::move(what), "graph JSON", "write the graph again");
@@ -31,14 +31,14 @@ Result<const json*> list(const json& object, const char* key) {
   return found;
 }
 
-// A number below `limit`.
+// An index below `limit`.
 Result<size_t> index(const json& value, size_t limit, const char* what) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() >= limit)
     return damaged(format("{} is not a number below {}", what, limit));
   return static_cast<size_t>(value.get<uint64_t>());
 }
 
-// [node, output] or [node, output, version]; the output is checked when all nodes are known.
+// [node, output] or [node, output, version]; the output index is checked once all nodes are known.
 Result<GraphJson::Entry> entry(const json& value, size_t nodes) {
   if (!value.is_array() || value.size() < 2 || value.size() > 3)
     return damaged("an entry is not [node, output, version]");
@@ -155,7 +155,7 @@ uint64_t GraphJson::storage_bytes() const {
   for (size_t i = 0; i < storage.size(); ++i) {
     auto dtype = parse_dtype(dtypes[i]);
     auto elements = checked_element_count(shapes[i]);
-    if (!dtype.ok() || !elements.ok()) continue;  // a handle takes no memory of the graph's
+    if (!dtype.ok() || !elements.ok()) continue;  // a handle takes none of the graph's memory
     uint64_t& bytes = largest[storage[i] < 0 ? -1 - static_cast<int64_t>(i) : storage[i]];
     bytes = std::max(bytes, dtype->bytes_for(static_cast<uint64_t>(*elements)));
   }
@@ -165,7 +165,7 @@ uint64_t GraphJson::storage_bytes() const {
 }
 
 Result<GraphJson> read_graph_json(std::string_view text) {
-  // Depth first, in the text itself: the parser and what frees its values may go no deeper than a graph does.
+  // Checks the nesting depth in the text before parsing: the parser and the destructors of its values are recursive.
   int depth = 0;
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {

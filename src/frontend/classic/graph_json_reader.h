@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classic stack's graph JSON, and ours (runtime/classic/graph_json.h), as a graph whose every index has been
-// checked.
+// Graph JSON, the classic stack's or ours
+// (runtime/classic/graph_json.h), as a graph with all indices checked.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -17,23 +17,23 @@ struct GraphJson {
   using Entry = std::pair<size_t, size_t>;  // (node, output)
   struct Node {
     std::string name;
-    bool is_call = false;                      // else an input or a parameter
-    std::vector<Entry> inputs;                 // of earlier nodes
+    bool is_call = false;                      // otherwise an input or a parameter
+    std::vector<Entry> inputs;                 // from earlier nodes
     std::map<std::string, std::string> attrs;  // of a call: func_name, num_inputs, num_outputs and whatever else
     size_t outputs = 1;
   };
   std::vector<Node> nodes;
-  std::vector<size_t> arguments;  // nodes
+  std::vector<size_t> arguments;  // indices of input nodes
   std::vector<Entry> heads;
-  std::vector<size_t> rows;  // of each node, and of the end: its first entry below
-  // One for each output of each node:
+  std::vector<size_t> rows;  // for each node, and the end: index of its first entry in the tables below
+  // One element for each output of each node:
   std::vector<std::vector<int64_t>> shapes;
   std::vector<std::string> dtypes;
-  std::vector<int64_t> storage;  // values of one number share memory
-  std::vector<int64_t> devices;  // types; empty: the processor
+  std::vector<int64_t> storage;  // storage id: values with the same one share memory
+  std::vector<int64_t> devices;  // device types; empty: the CPU
 
   size_t entry(const Entry& e) const { return rows[e.first] + e.second; }
-  // Bytes that all storage takes, each as large as its largest value.
+  // Total bytes of storage; each is as large as its largest value.
   uint64_t storage_bytes() const;
 };
 

@@ -23,7 +23,7 @@ Result<CaseValue> read_value(const std::string& path, const ValueInfo& info) {
       v.absent = true;
       return v;
     }
-    // An OptionalProto: the value lies in field 3 (tensor) or 5 (sequence), after a length.
+    // An OptionalProto holds its value, length-delimited, in field 3 (a tensor) or 5 (a sequence).
     bool sequence = type.element && type.element->kind == ValueType::kSequence;
     auto read = sequence ? read_optional_sequence(bytes) : read_optional_tensor(bytes);
     if (!read) return std::move(read).error().at(path);
@@ -59,7 +59,7 @@ Result<std::vector<CaseValue>> read_values(const fs::path& folder, const char* p
   return out;
 }
 
-// The light models come without inputs: element i of n is i / n, unknown dimensions are 1.
+// The light models have no input files: element i of n is i / n, and unknown dimensions are 1.
 Result<Tensor> counting_input(const ValueInfo& info) {
   if (info.type.kind != ValueType::kTensor || !info.type.elem || *info.type.elem != kFloat32 || !info.type.shape)
     return Diagnostic(ErrorCode::kUnsupportedModel,
@@ -142,7 +142,7 @@ Result<relay::Module> import_backend_case(const BackendCase& test, const Backend
     else
       options.shapes[v.name] = v.tensor.shape();
   }
-  // A data set may give another size than a fixed one in the model; only free ones are bound.
+  // The data may disagree with a size that the model fixes; only free dimensions are bound to the data's sizes.
   for (const auto& info : test.model.graph.inputs) {
     auto it = options.shapes.find(info.name);
     if (it == options.shapes.end() || !info.type.shape || info.type.shape->size() != it->second.size()) continue;

@@ -26,13 +26,13 @@ struct BackendCase {
   std::vector<DataSet> sets;
 };
 
-// Reads a folder, or a file X.onnx of the light models: outputs in X_output_0.pb beside it, and inputs that count up
-// from 0 towards 1. Errors: FileNotFound, MalformedModel.
+// Reads a test folder, or a single-file light model X.onnx: its outputs lie beside it in X_output_0.pb, and its inputs
+// are ramps from 0 towards 1. Errors: FileNotFound, MalformedModel.
 Result<BackendCase> load_backend_case(const std::string& folder);
 
-// The model imported for one data set: free dimensions take the data's sizes, and inputs whose values the import needs
-// (the target of a Reshape, axes, pads ...) become constants. `constants` receives their names; main's "input_names"
-// says which inputs are left, in order.
+// The model imported for one data set: free dimensions take the sizes of the data, and inputs whose values the import
+// needs (a Reshape's target shape, axes, pads ...) become constants, whose names go to `constants`. main's
+// "input_names" lists the remaining inputs in order.
 Result<relay::Module> import_backend_case(const BackendCase& test, const BackendCase::DataSet& data,
                                           std::vector<std::string>* constants);
 

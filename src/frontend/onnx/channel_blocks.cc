@@ -13,7 +13,7 @@ int64_t int_of(const Node& node, const char* name, int64_t fallback) {
 }
 
 struct BlockedGraph {
-  std::unordered_map<std::string, std::vector<int64_t>> weights;  // sizes of initializers
+  std::unordered_map<std::string, std::vector<int64_t>> weights;  // shapes of initializers
   std::unordered_map<std::string, const Node*> makers;
 
   explicit BlockedGraph(const Graph& graph) {
@@ -25,7 +25,7 @@ struct BlockedGraph {
     auto it = makers.find(name);
     return it == makers.end() ? nullptr : it->second;
   }
-  // Null for what is no convolution with a constant weight.
+  // The shape of the constant weight; null when the node is no convolution or its weight is not constant.
   const std::vector<int64_t>* weight_of(const Node* node) const {
     if (!node || node->op_type != "Conv" || node->inputs.size() < 2) return nullptr;
     auto it = weights.find(node->inputs[1]);
@@ -37,8 +37,8 @@ bool makes_blocks(const Node* node) {
   return node && node->domain == kBlockedDomain && node->op_type != "ReorderOutput";
 }
 
-// The optimiser rounds output channels up to whole blocks, and input channels, too, unless there are fewer than a block
-// of them, which it reads from an ordinary tensor.
+// The optimiser rounds output channels up to whole blocks. It rounds input channels up too, except when there are fewer
+// than one block of them: such a convolution reads a plain NCHW tensor.
 bool conv_fits(const BlockedGraph& graph, const Node& node, int64_t block) {
   const auto* weight = graph.weight_of(&node);
   if (!weight) return true;

@@ -66,7 +66,7 @@ const Attribute* NodeContext::attr(std::string_view name, AttributeKind kind) co
     a = it == scope_.function_attributes.end() ? nullptr : it->second;
   }
   if (!a || kind == AttributeKind::kUndefined || a->kind == kind) return a;
-  // An empty list has no visible type in files without declared types.
+  // In a file without attribute types, an empty list gives no hint of its kind.
   if (a->kind == AttributeKind::kUndefined) return a;
   fail(format("its attribute '{}' is of kind {}, not {}", name, attribute_kind_name(a->kind),
               attribute_kind_name(kind)));
@@ -104,7 +104,7 @@ std::vector<std::string> NodeContext::strings_attr(std::string_view name) const 
 DataType NodeContext::dtype_attr(std::string_view name, DataType fallback) const {
   const Attribute* a = attr(name, AttributeKind::kUndefined);
   if (!a) return fallback;
-  // Opsets before 6 name the type in a string.
+  // Before opset 6 the type is named by a string.
   if (a->kind == AttributeKind::kString) {
     static const std::map<std::string, DataType> kNames = {
         {"FLOAT", kFloat32}, {"DOUBLE", kFloat64}, {"FLOAT16", kFloat16}, {"BOOL", kBool},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a converter sees: one ONNX node, the values of its inputs, and calls that build graph IR. A converter gives up
-// with fail() and its kin, which leave by an exception that the importer turns into a diagnostic naming the node.
+// What a converter works with: one ONNX node, the values of its inputs, and calls that build graph IR. A converter
+// gives up with fail() or a similar function; the importer catches the exception and makes a diagnostic that names the
+// node.
 #pragma once
 #include <map>
 #include <optional>
@@ -55,7 +56,7 @@ class NodeContext : public ExpressionBuilder {
   using ExpressionBuilder::constant;
   std::vector<int64_t> ints(size_t i, const char* what) const;
   int64_t int_scalar(size_t i, const char* what) const;
-  // A weight that was copied into another form: the memory of the file's pages is given back.
+  // Returns the mapped pages of a weight to the system, once the weight was copied into another form.
   void release_pages(const Tensor& weight);
 
   // Attributes; a value of another kind is an error. Without a default the attribute is required.
@@ -70,11 +71,11 @@ class NodeContext : public ExpressionBuilder {
   const Attribute* attr(std::string_view name, AttributeKind kind) const;
   DataType dtype_attr(std::string_view name, DataType fallback) const;
 
-  // Imports a subgraph (an If's branch, a Loop's body) in this place; `arguments` are the values of its inputs.
-  // `outside` goes before what its names mean around the node.
+  // Imports a subgraph (an If's branch, a Loop's body) in place; `arguments` are the values of its inputs. Names in
+  // `outside` shadow those of the scopes around the node.
   Values inline_graph(const Graph& graph, std::vector<Value> arguments,
                       const std::map<std::string, Value>& outside = {}) const;
-  // What a name means where the node is; null when nothing.
+  // The value of a name in the scopes around the node; null when there is none.
   const Value* outer(const std::string& name) const;
   Importer& importer() const { return importer_; }
 
@@ -90,12 +91,12 @@ class NodeContext : public ExpressionBuilder {
 using Converter = Values (*)(NodeContext&);
 struct ConverterEntry {
   const char* op = nullptr;
-  int since = 1;  // the first version of the operator this converter reads
+  int since = 1;  // the first opset version that this converter implements
   Converter convert = nullptr;
   const char* domain = "";
 };
 
-// The families: each is one file of converters/ that defines `std::span<const ConverterEntry> <family>_converters()`.
+// One file of converters/ for each family; it defines `std::span<const ConverterEntry> <family>_converters()`.
 // clang-format off
 #define TW_CONVERTER_FAMILIES(X) \
   X(elementwise) X(activation) X(conv) X(pool) X(linear) X(norm) X(reduce) X(shape) X(indexing) X(resize) X(recurrent) X(quant) X(control) \
@@ -106,7 +107,7 @@ struct ConverterEntry {
 TW_CONVERTER_FAMILIES(TW_FAMILY)
 #undef TW_FAMILY
 
-// The converter with the highest `since` not above `version`, or null. Domains: "" and "com.microsoft" and others.
+// The converter with the highest `since` that is at most `version`, or null. The standard domain is "".
 const ConverterEntry* find_converter(const std::string& domain, const std::string& op, int64_t version);
 
 }  // namespace tilewright::onnx

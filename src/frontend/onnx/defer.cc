@@ -39,7 +39,7 @@ bool Importer::is_static_value(const Value& v) {
   return !v.sequence || std::all_of(v.sequence->begin(), v.sequence->end(), is_static_value);
 }
 
-// A sequence lies in a tuple; an optional without content is what the operator Optional makes of nothing.
+// A sequence becomes a tuple; an empty optional becomes a call of Optional without operands.
 Expr Importer::one_value(const Value& v) {
   if (v.expr) return v.expr;
   if (v.sequence) {
@@ -73,7 +73,7 @@ Values Importer::defer(const Node& given, const std::map<std::string, const Attr
   auto* attrs = new relay::OnnxNodeAttrs();
   const AttrsRef owner(attrs);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    // An optional that holds nothing is left out only where the node leaves it out.
+    // An operand is omitted only where the node omits it; an empty optional is still an operand.
     if (!inputs[i].present() && (i >= node.inputs.size() || node.inputs[i].empty())) continue;
     attrs->operands.push_back(static_cast<int64_t>(i));
     operands.push_back(one_value(inputs[i]));
@@ -83,7 +83,7 @@ Values Importer::defer(const Node& given, const std::map<std::string, const Attr
   attrs->version = version;
   attrs->outputs = static_cast<int64_t>(node.outputs.size());
   for (const Attribute& a : node.attributes) attrs->settings.push_back(setting(a));
-  // What the runtime's function makes its tensor of.
+  // The value that the runtime's function fills its tensor with.
   if (node.op_type == "ConstantOfShape") {
     const Attribute* value = node.find("value");
     operands.push_back(relay::make_constant(value && !value->tensors.empty() ? value->tensors[0]
@@ -103,7 +103,7 @@ Values Importer::defer(const Node& given, const std::map<std::string, const Attr
 
 namespace {
 
-// One conversion of a region for its arguments.
+// The conversion of one region for given arguments.
 class Conversion {
  public:
   Conversion(const relay::FunctionNode& main, const std::map<std::string, Tensor>& arguments,
@@ -133,7 +133,7 @@ class Conversion {
   }
 
  private:
-  // Operands first; of an If, only the branch that its condition names.
+  // Converts operands before their users; of an If only the branch that its condition selects.
   void convert(const Expr& root) {
     std::vector<Expr> stack = {root};
     auto wait_for = [&](const Expr& e) {
@@ -200,7 +200,7 @@ class Conversion {
     return relay::make_get(tuple, index);
   }
 
-  // The sizes of a typed operand.
+  // The shape of an operand as a constant, from its type.
   static Expr of_type(const Expr& e) {
     const auto& arg = relay::as<relay::CallNode>(e)->args.at(0);
     const auto* type = as_tensor(arg->type);
@@ -245,7 +245,7 @@ class Conversion {
                                            format("the output {} of {} is not a tensor here", i, attrs.op),
                                            e->span ? *e->span : "")};
       else
-        results.push_back(relay::make_tuple({}));  // nobody reads it
+        results.push_back(relay::make_tuple({}));  // an output that nothing reads
     }
     return attrs.outputs == 1 ? results[0] : relay::make_tuple(std::move(results));
   }

@@ -14,7 +14,7 @@ namespace tilewright::onnx {
 void collect_reads(const Node& node, std::vector<std::string>* out) {
   for (const auto& name : node.inputs)
     if (!name.empty()) out->push_back(name);
-  // A gradient names what it is the gradient of.
+  // A Gradient node refers by attribute to the value it differentiates.
   if (node.op_type == "Gradient" && node.domain == "ai.onnx.preview.training")
     if (const Attribute* y = node.find("y"); y && !y->s.empty()) out->push_back(y->s);
   for (const auto& a : node.attributes)

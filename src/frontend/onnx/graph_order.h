@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order a graph's nodes run, and what they read.
+// The execution order of a graph's nodes, and the names that nodes read.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace tilewright::onnx {
 
-// Everything the node and the nodes of its subgraphs read: names that a subgraph takes from outside are among them.
+// All names that the node and the nodes of its subgraphs read, including those that a subgraph captures from outside.
 void collect_reads(const Node& node, std::vector<std::string>* out);
 
-// Node indices, producers before users; file order wherever it is one already. Throws ConversionFailure (convert.h) for
-// values that two nodes make and for cycles.
+// Node indices in topological order, which is file order where that is one already. Throws ConversionFailure
+// (convert.h) for names that two nodes define and for cycles.
 std::vector<size_t> execution_order(const std::vector<Node>& nodes);
 
 }  // namespace tilewright::onnx

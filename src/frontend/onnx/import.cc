@@ -30,7 +30,7 @@ std::string type_text(const Value& v) {
   return type_str(v.expr->type);
 }
 
-// Types are known, and the converters' operators can take the value: texts are computed one by one.
+// Whether an operator's converter can take the value: its type is known. Strings are handled only as constants.
 bool is_typed_number(const Value& v) {
   if (v.sequence) return std::all_of(v.sequence->begin(), v.sequence->end(), is_typed_number);
   if (!v.expr) return true;
@@ -39,7 +39,7 @@ bool is_typed_number(const Value& v) {
          (!tensor || !tensor->dtype.is_string() || v.expr->kind == relay::ExprKind::kConstant);
 }
 
-// Whether the operator's converter looks at what its values are, not at their types.
+// Whether the converter handles values of any kind, not only typed tensors.
 bool takes_any_value(const Node& node) {
   const std::string& op = node.op_type;
   return op == "Identity" || op == "If" || op == "Loop" || op == "Scan" || op == "Optional" ||
@@ -92,7 +92,8 @@ Diagnostic Importer::unsupported_report() const {
       "or take them out; `tilewright ops --onnx` lists what is supported");
 }
 
-// A failure for want of a value is for want of a size when input sizes are free: say which, and what to type.
+// With free input sizes, a value that is missing at import depends on a size: name the sizes and the option to set
+// them.
 Diagnostic Importer::with_free_dimensions(Diagnostic failure) const {
   if (failure.code != ErrorCode::kUnsupportedModel && failure.code != ErrorCode::kFreeDimension) return failure;
   std::string listed, typed;
@@ -106,7 +107,7 @@ Diagnostic Importer::with_free_dimensions(Diagnostic failure) const {
     typed += format(" --shape {}=", info.name);
     for (size_t i = 0; i < shape.size(); ++i) {
       typed += i ? "x" : "";
-      // The first dimension is the batch nearly always.
+      // The first dimension is nearly always the batch; propose 1 for it.
       typed += shape[i].is_const() ? std::to_string(shape[i].value()) : i == 0 ? "1" : "?";
     }
   }
@@ -180,19 +181,19 @@ Values Importer::convert(const Node& node, Scope& scope, std::vector<Value> inpu
            format("the model grows beyond {} nodes when its functions and loops are expanded", kMaxNodes));
   if (const Function* f = find_function(node)) return inline_function(*f, node, scope, std::move(inputs));
   auto it = scope.opsets->find(node.domain);
-  // A domain the model forgot to import is taken at its first version; the standard one must be there.
+  // A missing opset import of another domain means its version 1; the standard domain's is required.
   int64_t version = it != scope.opsets->end() ? it->second : node.domain.empty() ? 0 : 1;
   if (version == 0) refuse(ErrorCode::kMalformedModel, "the model does not import the standard operator set");
   return with_converter(node, scope, version, std::move(inputs));
 }
 
-// What only a run can give does not stop the import of a program: the node waits for it.
+// Whether a program may defer the node: the failure is a missing size or value, which a run will provide.
 bool Importer::may_wait(const Node& node, const std::vector<Value>& inputs, const Diagnostic& failure) {
   const bool wants_a_value = failure.code == ErrorCode::kUnsupportedModel || failure.code == ErrorCode::kFreeDimension;
   const bool settled = std::all_of(inputs.begin(), inputs.end(), is_static_value);
   if (failure.code == ErrorCode::kLimitExceeded || failure.code == ErrorCode::kInternal) return false;
   if (!programs() || (!wants_a_value && settled)) return false;
-  // Graphs are not part of a waiting node: control flow has a form of its own.
+  // Deferred nodes carry no subgraphs: control flow has its own form.
   if (std::any_of(node.attributes.begin(), node.attributes.end(), [](const Attribute& a) { return !a.graphs.empty(); }))
     return false;
   return true;
@@ -207,7 +208,7 @@ Values Importer::with_converter(const Node& node, Scope& scope, int64_t version,
   const auto custom = options_.converters.find({node.domain, node.op_type});
   if (custom != options_.converters.end())
     return poisoned ? outputs : custom_conversion(custom->second, node, version, inputs);
-  // The runtime has some operators that nothing else has.
+  // NonMaxSuppression exists in the runtime only.
   const bool only_at_run_time = programs() && node.domain.empty() && node.op_type == "NonMaxSuppression";
   if (!entry && !only_at_run_time) {
     note_unsupported(node, version, inputs, "");
@@ -305,7 +306,7 @@ Result<relay::Module> Importer::run() try {
     scope.values.emplace(name, relay::make_constant(tensor, relay::make_span(name)));
   }
   for (const auto& info : model_.graph.inputs)
-    // Before IR version 4 every initializer was listed as an input, too.
+    // Before IR version 4 every initializer was also listed as an input.
     if (!initialized.count(info.name) && !options_.constants.count(info.name)) add_graph_input(info, scope);
   std::vector<Expr> params = inputs_;
   if (!options_.freeze_params) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX to the graph IR. Shapes that can be computed are: a chain Shape, Gather, Concat, Reshape of a model whose input
-// sizes are known leaves nothing but constants. Everything a model uses that cannot be imported is reported in one
-// diagnostic, node by node.
+// ONNX to graph IR. Shape computations are folded during the import: with known
+// input sizes, a chain of Shape, Gather, Concat, Reshape leaves only constants.
+// All unsupported parts of a model are reported in one diagnostic, node by node.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,34 +14,34 @@
 
 namespace tilewright::onnx {
 
-// A converter of the caller's own: a node, the version of its operator set and its inputs (null: absent) to a value for
-// each output.
+// A user-defined converter: from a node, its opset version
+// and its inputs (null: absent) to one value per output.
 using CustomConverter = std::function<Result<std::vector<relay::Expr>>(const Node& node, int64_t version,
                                                                        const std::vector<relay::Expr>& inputs)>;
 
-// What becomes of what only a run decides: it is refused, or it stays in the module, control flow as Relay's and nodes
-// that wait for sizes or values as calls of onnx.node (docs/vm.md). kAlways: an output that is a sequence is one value,
-// as programs have it, also where its length is known and an ordinary library would have as many outputs.
+// What becomes of nodes that only a run can decide: refused, or kept, with control flow as Relay's and nodes that wait
+// for sizes or values as calls of onnx.node (docs/vm.md). kAlways: a sequence output stays one value, as in programs,
+// also where its length is known and a library would have one output per element.
 enum class Programs { kRefused, kWhereNeeded, kAlways };
 
 struct ImportOptions {
-  // Sizes of inputs by name; -1 leaves a dimension as the model has it. A named dimension bound here is bound
-  // everywhere.
+  // Sizes of inputs by name; -1 keeps the model's dimension.
+  // Binding a named dimension binds it everywhere.
   std::map<std::string, std::vector<int64_t>> shapes;
-  // Inputs that become constants of the module (a Reshape's target that the model takes as an input, say).
+  // Inputs that become constants of the module, such as a Reshape's target shape.
   std::map<std::string, Tensor> constants;
-  // Inputs that are sequences (their elements) or absent optionals (an empty list): values of the import, too.
+  // Inputs that are sequences (their elements) or absent optionals (an empty list); they are bound at import as well.
   std::map<std::string, std::vector<Tensor>> values;
-  // Initializers become Constants. Otherwise float initializers become parameters of main (after the inputs), and
-  // `params` receives their values; integers stay constants, since shapes depend on them.
+  // If true, initializers become constants. Otherwise floating-point ones become parameters of main behind the inputs,
+  // with their values in `params`; integers stay constants, since shapes depend on them.
   bool freeze_params = true;
   std::map<std::string, Tensor>* params = nullptr;
-  // Receives the inputs whose values the import would have needed to go on (see `constants`).
+  // Receives the names of inputs whose values the import would have needed (see `constants`).
   std::vector<std::string>* needed_constants = nullptr;
   Programs programs = Programs::kRefused;
-  // By domain and operator ("", "Relu"); they go before the built-in ones.
+  // By domain and operator, as {"", "Relu"}; they take precedence over the built-in ones.
   std::map<std::pair<std::string, std::string>, CustomConverter> converters;
-  // Channels in a block of com.microsoft.nchwc's weights where a file does not tell (channel_blocks.h); 0: refused
+  // The channel block size of com.microsoft.nchwc weights where it cannot be inferred (channel_blocks.h); 0: an error
   // then.
   int64_t channel_block = 0;
   ReadOptions read;
@@ -55,7 +55,7 @@ Result<relay::Module> import_onnx(const std::string& path, const ImportOptions& 
 Result<relay::Module> import_onnx(const SharedBytes& bytes, const ImportOptions& options = {});
 Result<relay::Module> import_onnx(const Model& model, const ImportOptions& options = {});
 
-// One line per operator that can be imported: "Conv 1", "Add 7" (name, first version of the converter).
+// One entry per importable operator: name and first opset version of the converter, as "Conv 1", "Add 7".
 struct SupportedOp {
   std::string domain, op;
   int since;

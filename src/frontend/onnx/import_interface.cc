@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes into main and what comes out of it.
+// The parameters and results of main.
 #include <algorithm>
 #include <cctype>
 
@@ -10,7 +10,7 @@
 namespace tilewright::onnx {
 namespace {
 
-// Exporters name dimensions freely; the graph IR's text form wants identifiers.
+// Exporters name dimensions freely; the graph IR's text form needs identifiers.
 std::string symbol_name(const std::string& param) {
   std::string out;
   for (char c : param) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -56,8 +56,8 @@ void Importer::bind_shapes() {
   }
 }
 
-// What main takes for an input that is no tensor of known rank: a value of a type that only the run has. Null for
-// others.
+// main's parameter for an input that is not a tensor of known rank: its type is known only at run time. Null for other
+// inputs.
 Expr Importer::program_input(const ValueInfo& info) {
   const auto kind = info.type.kind;
   const ValueType* tensor = tensor_of(info.type);
@@ -128,8 +128,8 @@ void Importer::add_graph_input(const ValueInfo& info, Scope& scope) {
   scope.values.emplace(info.name, var);
 }
 
-// The outputs as main's result: one value, or a tuple. An ordinary module has tensors only, a sequence of known length
-// as so many.
+// The outputs as main's result: one value, or a tuple. An ordinary module returns tensors only, so a sequence of known
+// length is returned element by element.
 Expr Importer::results(const Values& outputs, relay::DictAttrs* attrs) {
   std::vector<Expr> results;
   std::vector<std::string> names;

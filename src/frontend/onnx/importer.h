@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of one import: scopes of names, inlined functions, the folding of constants, the list of what is
-// unsupported.
+// The state of one import: name scopes, inlined functions,
+// constant folding, and the list of unsupported nodes.
 #pragma once
 #include <map>
 #include <unordered_map>
@@ -11,13 +11,13 @@
 
 namespace tilewright::onnx {
 
-// Names of one graph or function body. A subgraph sees its parent's; a function does not.
+// The names of one graph or function body. A subgraph sees its parent's names; a function does not.
 struct Scope {
   const Scope* parent = nullptr;
   std::unordered_map<std::string, Value> values;
   const std::map<std::string, int64_t>* opsets = nullptr;
-  std::map<std::string, const Attribute*> function_attributes;  // of the call being inlined
-  std::string prefix;                                           // "call/" for spans of inlined functions
+  std::map<std::string, const Attribute*> function_attributes;  // attributes of the call being inlined
+  std::string prefix;                                           // "call/", for the spans of inlined functions
   int depth = 0;
 
   const Value* find(const std::string& name) const {
@@ -27,7 +27,7 @@ struct Scope {
   }
 };
 
-// Gives up: leaves by ConversionFailure.
+// Fails by ConversionFailure.
 [[noreturn]] void refuse(ErrorCode code, std::string message, std::string where = {}, std::string hint = {});
 // The type of a tensor, or of the tensor an optional holds; null for others.
 const ValueType* tensor_of(const ValueType& type);
@@ -40,23 +40,23 @@ class Importer {
 
   // Used by NodeContext.
   Values import_graph(const Graph& graph, Scope& scope);
-  // The model inputs an expression reads; also noted as needed constants.
+  // The model inputs that an expression reads; they are also recorded as needed constants.
   std::vector<std::string> inputs_of(const Expr& e);
   void release_pages(const Tensor& weight) const;
-  int64_t unrolled = 0;  // nodes imported by unrolling, bounded by kMaxNodes
+  int64_t unrolled = 0;  // nodes that unrolling has imported, bounded by kMaxNodes
   bool programs() const { return options_.programs != Programs::kRefused; }
-  // Something was imported that only a program can run: a deferred node, control flow, a value that is no tensor.
+  // True once something was imported that only a program can run: a deferred node, control flow, a non-tensor value.
   bool is_program;
-  // The node as a call of onnx.node. Attributes that stand for a function's are replaced by those.
+  // The node as a call of onnx.node. Attributes that refer to a function's attribute are replaced by its value.
   Values defer(const Node& node, const std::map<std::string, const Attribute*>& function_attributes, int64_t version,
                const std::vector<Value>& inputs);
-  // Any value as one expression.
+  // A value of any kind as one expression.
   Expr one_value(const Value& v);
   static bool is_static_value(const Value& v);
   size_t unsupported_count() const { return unsupported_.size(); }
   void forget_unsupported(size_t from) { unsupported_.forget(from); }
 
-  // For convert_deferred: an argument of the region, and what a node is converted to.
+  // Used by convert_deferred: adds an argument of the region; converts one node.
   void add_input(const std::string& name, const Expr& var);
   Values converted(const Node& node, const std::map<std::string, int64_t>& opsets, std::vector<Value> inputs);
 
@@ -84,7 +84,7 @@ class Importer {
   frontend::UnsupportedNodes unsupported_;
   std::vector<Expr> inputs_;
   std::vector<std::string> input_names_;
-  std::vector<std::string> input_kinds_;  // of main: "tensor", "unranked float32", "value"
+  std::vector<std::string> input_kinds_;  // kinds of main's inputs: "tensor", "unranked float32", "value"
 };
 
 }  // namespace tilewright::onnx

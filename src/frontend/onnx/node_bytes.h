@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node as bytes: what an onnx.node of a Relay module carries from the import to the run.
+// Serialised nodes: what an onnx.node of a Relay module carries from the import to the run.
 #pragma once
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace tilewright::onnx {
 
-// A serialised model of the one node; its attributes are values (no references, no graphs, no types).
+// A serialised model of this one node. Attributes must be plain values: no references, graphs or types.
 std::string write_node(const Node& node, int64_t version);
-// The model again. Errors: MalformedModel.
+// Reads the model back. Errors: MalformedModel.
 Result<Model> read_node(const std::string& bytes);
 
 }  // namespace tilewright::onnx

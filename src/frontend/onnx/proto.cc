@@ -127,7 +127,7 @@ class Reader {
     for (const auto& f : out.functions)
       if (!functions.insert(f.domain + "\n" + f.name + "\n" + f.overload).second)
         state_.fail(format("two functions are named '{}'", f.name));
-    // IR version 1 and 2 had no imports: the standard domain at version 1.
+    // IR versions 1 and 2 have no opset imports: the standard domain is at version 1.
     if (out.opsets.empty() && out.ir_version < 3) out.opsets[""] = 1;
     if (out.opsets.empty()) state_.fail("the model imports no operator set");
     return out;
@@ -183,7 +183,7 @@ class Reader {
 
   static std::string normal_domain(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
 
-  // IR version 1 had no type field: the filled field tells.
+  // IR version 1 has no type field: the kind follows from the field that is filled.
   static AttributeKind kind_of(const Attribute& a, int filled) {
     if (filled & 1) return AttributeKind::kFloat;
     if (filled & 2) return AttributeKind::kInt;
@@ -295,7 +295,7 @@ class Reader {
         case bytes_field(1):
           out.first = read_text(m, state_);
           break;
-        // Values hold whole character lists and label files.
+        // Limit of 64 MiB: metadata values may hold whole vocabularies and label files.
         case bytes_field(2):
           out.second = read_text(m, state_, 64 << 20);
           break;

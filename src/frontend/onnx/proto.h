@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checked reader of ONNX files: bytes in, plain structs out. Nothing in the bytes is trusted: any input gives a
-// Model or a MalformedModel/LimitExceeded diagnostic that names the place inside the file.
-// Limits: kMax* below; external data only inside the model's folder, never through links.
+// Model, or a MalformedModel/LimitExceeded diagnostic that names the position in the file. Limits: kMax* below;
+// external data only inside the model's folder, never through links.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -17,10 +17,10 @@
 namespace tilewright::onnx {
 
 inline constexpr int64_t kMaxRank = 32;
-inline constexpr int64_t kMaxNodes = 1'000'000;  // of a model, subgraphs and functions included
-inline constexpr int kMaxGraphDepth = 64;        // subgraphs inside subgraphs
+inline constexpr int64_t kMaxNodes = 1'000'000;  // nodes of a model, including subgraphs and functions
+inline constexpr int kMaxGraphDepth = 64;        // nesting of subgraphs
 inline constexpr size_t kMaxNameBytes = 64 << 10;
-inline constexpr int64_t kMaxSparseBytes = 64 << 20;  // of a sparse tensor made dense
+inline constexpr int64_t kMaxSparseBytes = 64 << 20;  // bytes of a sparse tensor expanded to dense
 
 struct Graph;
 
@@ -64,7 +64,7 @@ const char* attribute_kind_name(AttributeKind kind);
 struct Attribute {
   std::string name;
   AttributeKind kind = AttributeKind::kUndefined;
-  std::string reference;  // the enclosing function's attribute this one stands for; the value is absent then
+  std::string reference;  // the attribute of the enclosing function that this one refers to; there is no value then
   float f = 0;
   int64_t i = 0;
   std::string s;
@@ -78,7 +78,7 @@ struct Attribute {
 
 struct Node {
   std::string name, op_type, domain, overload;
-  std::vector<std::string> inputs, outputs;  // "" is an absent optional one
+  std::vector<std::string> inputs, outputs;  // "": an absent optional one
   std::vector<Attribute> attributes;
   const Attribute* find(std::string_view attribute) const;
   // "'conv1' (Conv)", or the first output's name where the node has none.
@@ -101,7 +101,7 @@ struct Function {
   std::string domain, name, overload;
   std::vector<std::string> inputs, outputs;
   std::vector<Attribute> defaults;      // attributes with a default value
-  std::vector<std::string> attributes;  // attributes without one
+  std::vector<std::string> attributes;  // attributes without a default
   std::vector<Node> nodes;
   std::map<std::string, int64_t> opsets;
 };
@@ -110,7 +110,7 @@ struct Function {
 struct SharedBytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
-  bool mapped = false;  // pages of a file, which may be dropped and come back
+  bool mapped = false;  // a file mapping, whose pages can be dropped and read again
 };
 
 struct Model {
@@ -120,16 +120,16 @@ struct Model {
   Graph graph;
   std::vector<Function> functions;
   std::map<std::string, std::string> metadata;
-  std::vector<SharedBytes> files;  // what tensors are views of: the model's own bytes, external data
+  std::vector<SharedBytes> files;  // what tensors may be views of: the model's bytes, external data
 };
 
 struct ReadOptions {
-  // Accept external data files that have other names on disk (hard links), which could lead outside the folder.
+  // Accept external data files with several hard links, which could give access to files outside the folder.
   bool allow_hard_links = false;
 };
 
-// Reads a model; tensors are views of the file's mapping where its alignment allows. Errors: FileNotFound,
-// MalformedModel, LimitExceeded.
+// Reads a model; tensors are views of the file's mapping where they are aligned. Errors: FileNotFound, MalformedModel,
+// LimitExceeded.
 Result<Model> read_model(const std::string& path, const ReadOptions& options = {});
 // From memory. `folder` is where external data lies; empty: external data is refused.
 Result<Model> read_model(const SharedBytes& bytes, const std::string& folder, const ReadOptions& options = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorProto and SparseTensorProto: every element type, raw, typed and external data.
+// TensorProto and SparseTensorProto: all element types, in raw, typed and external storage.
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -58,7 +58,7 @@ struct RawTensor {
   std::vector<int64_t> ints;  // int32_data, int64_data, uint64_data
   std::vector<std::string> strings;
   std::map<std::string, std::string> external_data;
-  int typed_fields = 0;  // bit per typed field seen
+  int typed_fields = 0;  // one bit per typed field present
 };
 
 void read_external_entry(pbf_reader m, ReadState& state, RawTensor* out) {
@@ -206,17 +206,17 @@ Tensor from_bytes(DataType dtype, const std::vector<int64_t>& dims, const Shared
   bool clean = true;
   if (dtype.is_bool())
     for (std::byte b : data.bytes) clean &= std::to_integer<int>(b) <= 1;
-  // A view of nothing would be an undefined tensor.
+  // Not for empty tensors: a view without elements would be an undefined tensor.
   if (aligned && clean && data.owner && expected > 0) return Tensor::view(dtype, dims, data.bytes.data(), data.owner);
   Tensor t(dtype, dims);
   if (expected > 0) std::memcpy(t.mutable_raw(), data.bytes.data(), expected);
-  if (expected >= (1 << 20)) drop_pages(data);  // else a large model would take its size twice
+  if (expected >= (1 << 20)) drop_pages(data);  // copied: without this a large model would occupy its size twice
   if (!clean)
     for (auto& b : t.as_mutable<uint8_t>()) b = b != 0;
   return t;
 }
 
-// float16 and narrower floats travel as their bits in int32_data, sub-byte types packed in bytes.
+// float16 and narrower floats are stored as bits in int32_data; sub-byte types as packed bytes.
 Tensor from_typed(DataType dtype, const std::vector<int64_t>& dims, int64_t count, const RawTensor& t,
                   ReadState& state) {
   auto need = [&](size_t have, int64_t want) {
@@ -259,7 +259,7 @@ Tensor from_typed(DataType dtype, const std::vector<int64_t>& dims, int64_t coun
   else
     only(2);
   if (dtype.bits < 8) {
-    // Each stored integer is one byte of two (four) packed elements.
+    // Each stored integer is one byte that packs two (or four) elements.
     need(t.ints.size(), static_cast<int64_t>(dtype.bytes_for(static_cast<uint64_t>(count))));
     Tensor out(dtype, dims);
     for (size_t i = 0; i < t.ints.size(); ++i) out.mutable_raw()[i] = static_cast<std::byte>(t.ints[i]);

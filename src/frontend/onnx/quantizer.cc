@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layers and values of a model can be in 8 bits.
+// Selects the layers and values of a model that can be 8-bit.
 #include "frontend/onnx/quantizer.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tilewright::onnx {
 namespace {
 
-// Names that subgraphs read from outside; too many do no harm.
+// Names that subgraphs capture, over-approximated: names defined inside are included.
 void collect_captured(const Graph& graph, std::set<std::string>* names) {
   for (const Node& n : graph.nodes) {
     names->insert(n.inputs.begin(), n.inputs.end());
@@ -33,7 +33,7 @@ bool is_one_of(const Node& n, std::initializer_list<const char*> ops) {
   return is_standard(n) && std::any_of(ops.begin(), ops.end(), [&](const char* op) { return n.op_type == op; });
 }
 bool is_clamp(const Node& n) { return is_one_of(n, {"Relu", "Clip"}); }
-// Values stay as they are, or the largest of some do.
+// Whether the result consists of operand values, so that it can share the operand's scale.
 bool keeps_scale(const Node& n) {
   return is_one_of(n, {"MaxPool", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity"}) &&
          n.outputs.size() == 1;
@@ -84,7 +84,7 @@ bool Quantizer::is_shared(const std::string& name) const {
   return outputs_.count(name) || captured_.count(name) || (it != readers_.end() && it->second.size() > 1);
 }
 
-// y = (conv(x) + b - mean) * scale / sqrt(variance + epsilon) + shift, as other weights and another bias.
+// Folds y = (conv(x) + b - mean) * scale / sqrt(variance + epsilon) + shift into the convolution's weights and bias.
 void Quantizer::fold_batch_norms() {
   std::map<std::string, size_t> producer, reads;
   for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -178,7 +178,7 @@ std::map<std::string, std::string> Quantizer::quantized_values(const std::set<si
     add(nodes_[layers_[l].node].node.inputs[0]);
     add(layers_[l].result);
   }
-  std::vector<std::pair<std::string, std::string>> moved;  // a value and what it was before
+  std::vector<std::pair<std::string, std::string>> moved;  // a value and the value it was moved from
   while (!waiting.empty()) {
     const std::string value = waiting.back();
     waiting.pop_back();

@@ -24,9 +24,9 @@ struct ValueRange {
 struct QuantizableLayer {
   std::string label;  // the node's name, or its output's
   std::string op;
-  size_t node = 0;     // of Quantizer's nodes
-  int64_t axis = 0;    // of the weight: the output channels
-  std::string result;  // what is quantized behind it; empty: nothing
+  size_t node = 0;     // index into Quantizer's nodes
+  int64_t axis = 0;    // the weight's axis of output channels
+  std::string result;  // the value that is quantised behind the layer; empty: none
 };
 
 class Quantizer {
@@ -35,14 +35,14 @@ class Quantizer {
   static Result<Quantizer> create(const Model& model);
 
   const std::vector<QuantizableLayer>& layers() const { return layers_; }
-  // The values whose ranges `set_ranges` needs, and the layers' operands.
+  // The values that need ranges for `set_ranges`, and the layers' operands.
   const std::vector<std::string>& observed() const { return observed_; }
-  // The float model, which gives these values behind its own outputs.
+  // The float model with these values as additional outputs.
   EditedModel observing() const;
 
   void set_ranges(std::map<std::string, ValueRange> ranges) { ranges_ = std::move(ranges); }
-  // The mean of each channel of a layer's operand (axis 1 of a convolution's, the last one of others). Layers without
-  // keep their biases.
+  // The mean of each channel of a layer's operand (axis 1 for convolutions, else the last), for bias correction. Layers
+  // without means keep their biases.
   void set_operand_means(size_t layer, std::vector<double> means) { means_[layer] = std::move(means); }
   const std::string& operand(size_t layer) const { return nodes_[layers_[layer].node].node.inputs[0]; }
   void set_per_channel(bool per_channel) { per_channel_ = per_channel; }
@@ -53,21 +53,21 @@ class Quantizer {
   // of squares of its float32 result, of the difference to the layer in 8 bits on float32 values, and of the difference
   // to the layer in the quantized model; those of layers in `kept` are not there.
   EditedModel study(const std::set<size_t>& kept) const;
-  // Signal over noise of a layer's weights, as a ratio of sums of squares.
+  // Signal-to-noise ratio of a layer's quantised weights: a ratio of sums of squares.
   double weight_accuracy(size_t layer) const;
 
  private:
-  struct Linear;  // scales and zero points of one tensor
+  struct Linear;  // scale and zero point of one tensor
   class Build;
   explicit Quantizer(const Model& model) : model_(model) {}
   void fold_batch_norms();
   void find_layers();
   const Tensor* constant(const std::string& name) const;
-  bool is_shared(const std::string& name) const;  // read by more than one node, by a subgraph, or an output
+  bool is_shared(const std::string& name) const;  // read by several nodes or a subgraph, or an output
   std::string behind_activation(std::string value) const;
-  // Values that are uint8 when `kept` are not, each with the value whose scale it has.
+  // The values that become uint8 when layers in `kept` stay float32, each with the value whose scale it shares.
   std::map<std::string, std::string> quantized_values(const std::set<size_t>& kept) const;
-  // What the rounding of a layer's weights adds to each output channel on average.
+  // The average error that rounding a layer's weights adds to each output channel.
   std::vector<double> mean_errors(size_t layer, const Tensor& bytes, const Linear& steps) const;
   Linear weight_scales(size_t layer, const std::string& bias, float input_scale) const;
 

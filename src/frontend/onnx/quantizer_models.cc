@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models that a Quantizer makes.
+// The models that Quantizer builds.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -21,7 +21,7 @@ struct Bytes {
   float scale;
   uint8_t zero;
 };
-// Zero is among the numbers that bytes say exactly: padding is.
+// Zero must be exactly representable, since padding is zero: the range is widened to contain it.
 Bytes bytes_for(ValueRange range) {
   const float low = std::min(range.low, 0.0f), high = std::max(range.high, 0.0f);
   const float scale = std::max((high - low) / kByteSteps, FLT_MIN * 1e6f);
@@ -36,7 +36,7 @@ Attribute int_attribute_of(const char* name, int64_t value) {
   return a;
 }
 
-// Steps along `axis` of a tensor, one scale for each place (or one for all).
+// Calls `visit` for the slices of a tensor along `axis` that have a scale of their own (or once for the whole tensor).
 template <class F>
 void for_each_place(const Tensor& t, int64_t axis, F&& visit) {
   int64_t inner = 1;
@@ -61,7 +61,7 @@ Quantizer::Linear Quantizer::weight_scales(size_t layer, const std::string& bias
     most = std::max(most, std::fabs(values[static_cast<size_t>(i)]));
   });
   if (!per_channel_) out.scale.assign(1, *std::max_element(out.scale.begin(), out.scale.end()));
-  // A bias has the steps of the sums, and is an int32.
+  // The bias is int32 at the scale of the product's sums, input scale times weight scale.
   float least = FLT_MIN * 1e6f;
   const Tensor* b = bias.empty() ? nullptr : constant(bias);
   for (size_t c = 0; c < out.scale.size(); ++c) {
@@ -115,7 +115,8 @@ double Quantizer::weight_accuracy(size_t layer) const {
   return noise > 0 ? signal / noise : HUGE_VAL;
 }
 
-// Writes nodes and constants of one model. Names of the quantized model's values get a prefix where both are in one.
+// Builds the nodes and constants of one model. A prefix distinguishes the quantised model's values when both models are
+// in one.
 class Quantizer::Build {
  public:
   explicit Build(const Quantizer& q) : q_(q) {
@@ -124,7 +125,7 @@ class Quantizer::Build {
     for (const auto& n : q.nodes_) taken_.insert(n.node.outputs.begin(), n.node.outputs.end());
     taken_.insert(q.inputs_.begin(), q.inputs_.end());
     const auto opset = q.model_.opsets.find("");
-    // The standard operators have scales along an axis from version 13 on; onnxruntime's own always had.
+    // The standard operators take per-axis scales from opset 13 on; onnxruntime's always did.
     if (opset == q.model_.opsets.end() || opset->second < 13) domain_ = "com.microsoft";
     if (!domain_.empty()) out_.more_opsets[domain_] = 1;
   }
@@ -152,7 +153,7 @@ class Quantizer::Build {
     for (const EditedNode& n : q_.nodes_) out_.nodes.push_back(n);
     for (const auto& [name, data] : q_.constants_) wanted_.insert(name);
   }
-  // The value in bytes and back, as `name` with suffixes.
+  // Adds QuantizeLinear and DequantizeLinear for the value; `name` with suffixes names their results.
   std::string pair(const std::string& value, const std::string& scale_of, const std::string& name) {
     auto& made = scales_[scale_of];
     if (made.first.empty()) {
@@ -163,21 +164,21 @@ class Quantizer::Build {
     const std::string q = node("QuantizeLinear", {value, made.first, made.second}, name + "_quantized", domain_);
     return node("DequantizeLinear", {q, made.first, made.second}, name + "_dequantized", domain_);
   }
-  // The layer's constant operands in bytes, in place of inputs 1 and 2.
+  // The layer's quantised weight and bias, to replace inputs 1 and 2.
   std::vector<std::string> byte_constants(size_t layer, const std::string& scale_of);
-  // The layers that are not kept on the values that `read` gives for float32 ones.
+  // Quantises the layers not in `kept`, on the values that `read` maps float32 values to.
   void quantized_model(const std::set<size_t>& kept, const std::string& prefix);
-  // Each layer in bytes on the float model's values, and the sums of squares.
+  // Quantises each layer alone, on the float model's values, and adds the sums of squares of its error.
   void compare(const std::set<size_t>& kept, const std::string& prefix);
   EditedModel finish() {
-    // Constants that nothing reads any more.
+    // Removes constants that nothing reads any more.
     std::erase_if(out_.nodes, [&](const EditedNode& n) {
       const std::string& name = n.node.outputs.front();
       return n.source >= 0 && q_.constant(name) && !wanted_.count(name);
     });
     for (const auto& name : wanted_) {
       auto it = q_.constants_.find(name);
-      const bool is_node = q_.producer_.count(name) > 0;  // a Constant
+      const bool is_node = q_.producer_.count(name) > 0;  // a Constant node, not an initializer
       if (it != q_.constants_.end() && !is_node) out_.initializers.push_back({name, it->second});
     }
     return std::move(out_);
@@ -208,7 +209,8 @@ std::vector<std::string> Quantizer::Build::byte_constants(size_t layer, const st
   const Tensor& w = q_.constants_.at(weight);
   const Tensor* b = n.inputs.size() > 2 && !n.inputs[2].empty() ? q_.constant(n.inputs[2]) : nullptr;
   const int64_t places = w.shape()[static_cast<size_t>(l.axis)];
-  const bool has_place = l.op != "MatMul" && (n.inputs.size() <= 2 || n.inputs[2].empty());  // for a bias of its own
+  // whether the layer has a free bias input
+  const bool has_place = l.op != "MatMul" && (n.inputs.size() <= 2 || n.inputs[2].empty());
   const bool byte_bias = has_place || (b && b->dtype() == kFloat32 && b->rank() == 1 && b->size() == places);
   const float x = bytes_for(q_.ranges_.at(scale_of)).scale;
   const Linear steps = q_.weight_scales(layer, b && byte_bias ? n.inputs[2] : std::string(), x);
@@ -257,7 +259,7 @@ std::vector<std::string> Quantizer::Build::byte_constants(size_t layer, const st
 
 void Quantizer::Build::quantized_model(const std::set<size_t>& kept, const std::string& prefix) {
   const auto bytes = q_.quantized_values(kept);
-  std::map<std::string, std::string> read;  // a float value's name to what readers of it read
+  std::map<std::string, std::string> read;  // a float value's name to the name that its readers use
   auto define = [&](const std::string& value, const std::string& name) {
     auto it = bytes.find(value);
     read[value] = it == bytes.end() ? name : pair(name, it->second, prefix + value);
@@ -283,7 +285,7 @@ void Quantizer::Build::quantized_model(const std::set<size_t>& kept, const std::
         wanted_.insert(name);
       }
     }
-    if (!prefix.empty() && q_.constant(n.node.outputs[0])) continue;  // a Constant, which the float model has
+    if (!prefix.empty() && q_.constant(n.node.outputs[0])) continue;  // a Constant, which the float model already has
     for (std::string& name : n.node.outputs)
       if (!name.empty()) name = prefix + name;
     out_.nodes.push_back(n);

@@ -13,16 +13,16 @@
 namespace tilewright::onnx {
 namespace {
 
-// Imports of a body until the types of what it carries stay what they are.
+// A body is imported again until the types of its carried values reach a fixed point; at most so often.
 constexpr int kMostImports = 4;
 
-// The type that a value of the model has as a function's parameter. Two sequences need not have one type, so theirs is
-// left open.
+// The type of a value as a function's parameter. Sequences
+// in one place may differ in type, so theirs is left open.
 Type value_type(const Expr& e) { return as_tensor(e->type) ? e->type : incomplete_type(); }
 
 Expr let(const Expr& var, const Expr& value, const Expr& body) { return make_node<relay::LetNode>(var, value, body); }
 
-// The same value without its type: a result of a branch, where the other branch gives another.
+// Hides the value's type, for branches whose results have different types.
 Expr untyped(NodeContext& c, const Expr& e) {
   Node identity;
   identity.op_type = "Identity";
@@ -30,7 +30,7 @@ Expr untyped(NodeContext& c, const Expr& e) {
   return c.importer().defer(identity, {}, 13, {e}).at(0).expr;
 }
 
-// Bindings that are put around an expression as lets, each value bound once.
+// Collects bindings to be wrapped around an expression as lets, each value bound once.
 class LetScope {
  public:
   explicit LetScope(NodeContext& c) : c_(c) {}
@@ -45,7 +45,7 @@ class LetScope {
     out.sequence = std::make_shared<const std::vector<Value>>(std::move(elements));
     return out;
   }
-  // What the graph reads of the scopes around it.
+  // The values that the graph captures from surrounding scopes.
   std::map<std::string, Value> outside(const Graph& graph) {
     std::map<std::string, Value> out;
     std::vector<std::string> reads;
@@ -95,7 +95,7 @@ Values fields_of(const Expr& e, size_t count) {
   return out;
 }
 
-// An empty result's type, for a loop without steps.
+// The type of the empty result of a loop without iterations.
 std::vector<std::string> stack_settings(const ValueInfo& info) {
   const auto& t = info.type;
   if (!t.elem || !t.shape || t.elem->is_string()) return {};
@@ -104,25 +104,27 @@ std::vector<std::string> stack_settings(const ValueInfo& info) {
   return {"dtype=" + t.elem->str(), shape};
 }
 
-// A loop as a function that calls itself last: (step, go, carried..., lists...) -> (carried..., lists...).
+// A loop as a tail-recursive function: (step, go, carried..., lists...) -> (carried..., lists...).
 struct RecursiveLoop {
   NodeContext& c;
   LetScope lets;
   const Graph& body;
   std::map<std::string, Value> outside;
-  std::vector<Type> types = {};  // of the carried values
+  std::vector<Type> types = {};  // types of the carried values
 
   RecursiveLoop(NodeContext& context, const Graph& graph)
       : c(context), lets(context), body(graph), outside(lets.outside(graph)) {}
 
-  // Of one step: whether to go on (null: as long as there are steps), then carried values, then collected ones.
+  // The results of one iteration: whether to continue (null: until the steps are used up), carried values, collected
+  // values.
   struct StepResults {
     Expr go;
     Values carried, collected;
   };
   using Step = std::function<StepResults(const Expr& step, const Values& carried)>;
 
-  // The carried values after the last step and one list for each collected; nothing when the body cannot be imported.
+  // The carried values after the last iteration and one list per collected value; nothing if the body cannot be
+  // imported.
   std::optional<std::vector<Expr>> run(const std::vector<Expr>& initial, size_t lists, const Expr& limit,
                                        const Expr& go_first, const Step& one_step) {
     for (const Expr& e : initial) types.push_back(value_type(e));

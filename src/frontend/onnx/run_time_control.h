@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow that only a run decides, as Relay's own: an If, and for loops a function that calls itself last. What
-// their graphs read from outside is bound to variables around them, so that it is computed once.
+// Run-time control flow in Relay's form: an If, and a tail-recursive function for each loop. Values that the subgraphs
+// capture are bound to variables around them, so that they are computed once.
 #pragma once
 #include "frontend/onnx/convert.h"
 
@@ -18,7 +18,7 @@ struct ScanAxes {
 // Body: (state..., slices...) -> (state..., slices...).
 Values scan_at_run_time(NodeContext& c, const Graph& body, const ScanAxes& axes);
 
-// Body: (items...) -> (items...), for each place of the sequences.
+// Body: (items...) -> (items...), applied to each position of the sequences.
 Values map_at_run_time(NodeContext& c, const Graph& body);
 
 }  // namespace tilewright::onnx

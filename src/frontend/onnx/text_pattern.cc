@@ -22,10 +22,10 @@ using Set = std::vector<Range>;
 struct Step {
   enum Kind { kSet, kSplit, kJump, kBegin, kEnd, kBoundary, kInside, kMatch } kind = kMatch;
   Set set;
-  size_t to = 0, other = 0;  // of kSplit and kJump
+  size_t to = 0, other = 0;  // targets of kSplit and kJump
 };
 
-// Bytes that are no UTF-8 count as one character each, above all others.
+// Decodes UTF-8. An invalid byte becomes one character, with a code above all valid ones.
 std::vector<Code> characters(std::string_view s) {
   std::vector<Code> out;
   for (size_t i = 0; i < s.size();) {
@@ -66,7 +66,7 @@ struct Failure {
   ErrorCode code = ErrorCode::kInvalidArgument;
 };
 
-// Recursive descent; a part of the program is laid down as it is read and copied where it repeats.
+// Recursive descent. Instructions are emitted as the pattern is read, and copied for repetitions.
 class Parser {
  public:
   explicit Parser(std::string_view pattern) : text_(characters(pattern)) {}
@@ -89,7 +89,7 @@ class Parser {
     if (steps_.size() >= kMaxSteps) throw Failure{"it grows too large", ErrorCode::kLimitExceeded};
     steps_.push_back(std::move(s));
   }
-  // Opens a place for a step before `at`: targets behind it move on.
+  // Inserts an instruction before `at` and shifts the jump targets behind it.
   void insert(size_t at, Step s) {
     lay({Step::kJump, {}});
     for (size_t i = steps_.size() - 1; i > at; --i) {
@@ -108,7 +108,7 @@ class Parser {
     sequence(depth);
     std::vector<size_t> leaves;
     while (take('|')) {
-      // All alternatives so far, or the next one.
+      // A choice between all alternatives so far and the next one.
       insert(begin, {Step::kSplit, {}, begin + 1, 0});
       for (size_t& l : leaves) ++l;
       leaves.push_back(steps_.size());
@@ -147,7 +147,7 @@ class Parser {
       least = number();
       most = least;
       if (least >= 0 && take(',')) most = number();
-      if (least < 0 || !take('}')) {  // an ordinary brace
+      if (least < 0 || !take('}')) {  // not a repetition: an ordinary brace
         at_ = back;
         return false;
       }
@@ -156,7 +156,7 @@ class Parser {
     } else {
       return false;
     }
-    take('?');  // lazy or not, the whole text matches or not
+    take('?');  // laziness does not matter for a full match
     const std::vector<Step> once(steps_.begin() + static_cast<std::ptrdiff_t>(begin), steps_.end());
     steps_.resize(begin);
     auto copy = [&] {
@@ -300,7 +300,7 @@ Result<TextPattern> TextPattern::parse(std::string_view pattern) {
 bool TextPattern::matches(std::string_view text) const {
   const auto& steps = program_->steps;
   const std::vector<Code> c = characters(text);
-  // All places in the program that the text so far can have led to.
+  // The set of program positions reachable after the text so far (Thompson's simulation).
   std::vector<size_t> now, next, open;
   std::vector<size_t> seen(steps.size(), SIZE_MAX);
   auto reach = [&](size_t from, size_t position, std::vector<size_t>* into) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular expressions of RegexFullMatch: what RE2 takes without flags and names, matched in time linear in the text.
+// Regular expressions for RegexFullMatch: RE2's syntax without flags and named groups, matched in linear time.
 #pragma once
 #include <memory>
 #include <string_view>
@@ -10,9 +10,9 @@ namespace tilewright::onnx {
 
 class TextPattern {
  public:
-  // Errors: InvalidArgument (not a pattern), LimitExceeded (a pattern that grows too large).
+  // Errors: InvalidArgument (not a pattern), LimitExceeded (a pattern whose program grows too large).
   static Result<TextPattern> parse(std::string_view pattern);
-  // Whether the whole text, in UTF-8, is what the pattern describes.
+  // Whether the pattern matches the whole text, given in UTF-8.
   bool matches(std::string_view text) const;
 
  private:

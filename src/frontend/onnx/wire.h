@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the message readers share: the place in the file, the shared bytes, and one way to give up. Damage is reported
-// by an exception that never leaves the readers' entry points (protozero throws as well, for truncated fields).
+// What the message readers share: the position in the file, the shared bytes, and how to fail. Damage is reported by an
+// exception that does not leave the readers' entry points; protozero throws as well, for truncated fields.
 #pragma once
 #include <map>
 #include <protozero/pbf_reader.hpp>
@@ -32,7 +32,7 @@ struct ReadState {
   }
 };
 
-// Names the part of the file being read while it lives.
+// While it lives, adds a component to the path of the position being read.
 class Place {
  public:
   Place(ReadState& state, std::string name) : state_(state) { state_.path.push_back(std::move(name)); }
@@ -46,7 +46,7 @@ class Place {
   ReadState& state_;
 };
 
-// Field number and wire type as one switch value.
+// Field number and wire type as one switch label.
 constexpr uint32_t varint_field(uint32_t tag) { return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint); }
 constexpr uint32_t bytes_field(uint32_t tag) {
   return protozero::tag_and_type(tag, protozero::pbf_wire_type::length_delimited);
@@ -72,10 +72,10 @@ void append_all(std::vector<T>* out, const Range& range) {
 NamedTensor parse_tensor(protozero::pbf_reader message, ReadState& state);
 NamedTensor parse_sparse_tensor(protozero::pbf_reader message, ReadState& state);
 ValueType parse_type(protozero::pbf_reader message, ReadState& state);
-// `what` the value is of its graph: "input", "output".
+// `what` says which role the value has in its graph: "input", "output".
 ValueInfo parse_value_info(protozero::pbf_reader message, ReadState& state, const char* what);
 
-// Runs a reader and turns whatever it throws into a diagnostic.
+// Runs a reader and turns any exception into a diagnostic.
 template <class T, class Read>
 Result<T> guarded(ReadState& state, Read&& read) {
   try {

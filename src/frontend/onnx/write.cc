@@ -26,7 +26,7 @@ void write_tensor(pbf_writer& out, const Tensor& t) {
     out.add_bytes(9, reinterpret_cast<const char*>(t.raw()), t.bytes());
 }
 
-// AttributeProto's kinds are numbered as theirs.
+// The kinds have the numbers of AttributeProto's types.
 void write_attribute(pbf_writer out, const Attribute& a) {
   out.add_string(1, a.name);
   switch (a.kind) {
@@ -40,7 +40,7 @@ void write_attribute(pbf_writer out, const Attribute& a) {
       out.add_bytes(4, a.s);
       break;
     case AttributeKind::kTensor:
-    case AttributeKind::kSparseTensor:  // dense once it is read
+    case AttributeKind::kSparseTensor:  // expanded to dense when it was read
     {
       pbf_writer tensor(out, 5);
       write_tensor(tensor, a.tensors.at(0));
@@ -82,7 +82,7 @@ bool is_written(AttributeKind kind) {
 using protozero::data_view;
 using protozero::pbf_reader;
 
-// A field as it stands, its tag included.
+// Copies a field unchanged, with its tag.
 void copy_field(pbf_writer& out, pbf_reader& field) {
   const uint32_t tag = field.tag();
   switch (field.wire_type()) {
@@ -106,7 +106,7 @@ constexpr uint32_t kModelGraph = 7, kModelOpset = 8;
 constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5, kGraphInput = 11, kGraphOutput = 12, kGraphValueInfo = 13,
                    kGraphQuantization = 14, kGraphSparse = 15;
 
-// A node's names anew, the rest as it stands.
+// Writes a node with new names and everything else unchanged.
 void copy_node(pbf_writer& out, data_view original, const Node& node) {
   for (const auto& name : node.inputs) out.add_string(1, name);
   for (const auto& name : node.outputs) out.add_string(2, name);
@@ -124,8 +124,8 @@ std::string name_of(data_view value_info) {
 }
 
 void write_graph(pbf_writer& out, data_view original, const EditedModel& model) {
-  std::set<std::string> named;  // values that are left
-  std::set<std::string> gone;   // initializers that are not: an input of the name was their default's
+  std::set<std::string> named;  // values that remain
+  std::set<std::string> gone;   // initializers to drop: defaults of an input of the same name
   for (const auto& t : model.initializers) named.insert(t.name);
   for (const auto& t : model.original->graph.initializers)
     if (!named.count(t.name)) gone.insert(t.name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models as bytes: single nodes, and models that were read and then changed.
+// Serialises models: single nodes, and edited copies of models that were read.
 #pragma once
 #include <map>
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace tilewright::onnx {
 
-// The fields of a NodeProto. Its attributes are values: no references, no graphs, no types.
+// The fields of a NodeProto. Attributes must be plain values: no references, graphs or types.
 void write_node_fields(protozero::pbf_writer& out, const Node& node);
 
-// A node of a changed model. With `source`, what is no input and no output is copied from that node of the original,
-// byte by byte, subgraphs too.
+// A node of an edited model. With `source`, everything except inputs and outputs is copied byte by byte from that node
+// of the original, subgraphs included.
 struct EditedNode {
   Node node;
   int64_t source = -1;
@@ -25,13 +25,13 @@ struct EditedOutput {
   DataType dtype;
 };
 struct EditedModel {
-  const Model* original = nullptr;  // what is not said below is copied from its bytes
-  std::vector<EditedNode> nodes;    // each behind those it reads
+  const Model* original = nullptr;  // everything not given below is copied from its bytes
+  std::vector<EditedNode> nodes;    // in topological order
   std::vector<NamedTensor> initializers;
   std::vector<EditedOutput> more_outputs;
   std::map<std::string, int64_t> more_opsets;
 };
-// One file with all weights inside. Errors: LimitExceeded (the format's 2 GiB).
+// One file that contains all weights. Errors: LimitExceeded (the format's 2 GiB).
 Result<std::string> write_model(const EditedModel& model);
 
 }  // namespace tilewright::onnx

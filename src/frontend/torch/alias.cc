@@ -9,15 +9,16 @@
 namespace tilewright::torch {
 namespace {
 
-constexpr size_t kMostSteps = 256;  // of a chain of views, which every change walks
+constexpr size_t kMostSteps = 256;  // length of a chain of views; every write walks it
 
-// How a change of the result is put into what was viewed.
+// How a write to a view's result is turned into a new value of the viewed tensor.
 enum class Inverse { kSame, kReshape, kPermute, kTranspose, kSelect, kSlice, kParts, kNone };
 
 struct ViewOp {
   std::string_view target;
   Inverse inverse;
-  // The result is a new tensor where the elements do not lie as it wants them, or where it has other values.
+  // When the operator gives a view. Otherwise its result is a new tensor: elements are not contiguous, or values
+  // differ.
   enum When { kAlways, kInOrder, kUnchanged } when = kAlways;
 };
 constexpr ViewOp kViewOps[] = {
@@ -58,7 +59,7 @@ constexpr ViewOp kViewOps[] = {
     {"aten.movedim", Inverse::kNone},
 };
 const ViewOp* view_op(std::string_view target) {
-  // Overloads of lists and texts.
+  // Overloads for lists and strings are not views.
   if (target.ends_with(".t") && target != "aten.t") return nullptr;
   if (target.ends_with(".str")) return nullptr;
   const std::string_view base = without_overload(target);
@@ -79,7 +80,7 @@ Expr result_of(const Values& made, size_t result) {
   return made.at(result).expr;
 }
 
-// Elements lie one behind another, so that any reshape of them is a view.
+// Whether elements are contiguous, so that any reshape is a view.
 bool lies_in_order(const View& view) {
   return std::all_of(view.steps.begin(), view.steps.end(), [](const ViewStep& step) {
     const Inverse inverse = view_op(step.node->target)->inverse;
@@ -96,7 +97,7 @@ Expr put_slice(const NodeContext& c, const Expr& whole, int64_t axis, int64_t be
   return c.concat(std::move(parts), axis);
 }
 
-// Every `step`-th element from `begin` on.
+// Replaces every `step`-th element along the axis, from `begin` on.
 Expr put_strided(const NodeContext& c, const Expr& whole, int64_t axis, int64_t begin, int64_t step, const Expr& part) {
   const int64_t count = c.dims(part).at(static_cast<size_t>(axis));
   if (count == 0) return whole;
@@ -109,7 +110,7 @@ Expr put_strided(const NodeContext& c, const Expr& whole, int64_t axis, int64_t 
                 make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }));
 }
 
-// The same where sizes or places are known only to a run: by the operator that does it for values.
+// The same where sizes or positions are known only at run time, by the operator's scatter form.
 Expr put_back_at_run_time(const Place& place, const ViewStep& step, const Expr& before, const Expr& content) {
   const auto scattered = [&](const char* target, std::initializer_list<const char*> settings) {
     NamedValues arguments = {{"self", Value(before)}, {"src", Value(content)}};

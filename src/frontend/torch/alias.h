@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views and in-place operators as functions of values. A tensor lies in a memory, whole or seen through a chain of
-// views; an in-place operator changes the memory, and whoever reads another view of it later sees the change.
+// Makes views and in-place operators purely functional. A tensor is a memory, or a chain of views of one; an in-place
+// operator gives the memory a new value, and reads through other views of it see the change.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,15 +9,15 @@
 
 namespace tilewright::torch {
 
-// What tensors that share storage share.
+// Storage that tensors share.
 struct Memory {
   Expr whole;
-  int64_t version = 0;  // counts changes
-  std::string owner;    // the buffer, parameter or input that it is; empty for results
+  int64_t version = 0;  // number of changes so far
+  std::string owner;    // name of the buffer, parameter or input it belongs to; empty for results
   int owner_kind = 0;   // InputSpec::Kind
 };
 
-// One step from a tensor to a view of it: the node, its arguments, which of its results.
+// One step of a chain of views: the view operator's node, its arguments, and the index of its result.
 struct ViewStep {
   const Node* node = nullptr;
   NamedValues arguments;  // the viewed tensor comes first
@@ -27,7 +27,7 @@ struct ViewStep {
 struct View {
   std::shared_ptr<Memory> memory;
   std::vector<ViewStep> steps;
-  int64_t version = 0;  // of the memory when `now` was computed
+  int64_t version = 0;  // the memory's version for which `now` was computed
   Expr now;
 };
 
@@ -36,13 +36,13 @@ Value in_own_memory(Value v, const std::string& owner = {}, int owner_kind = 0);
 
 // Whether an operator's result shares the memory of its first argument.
 bool is_view(std::string_view target);
-// The results of a view operator share what they see.
+// Makes the results of a view operator share the memory of its operand.
 void share_memory(const Place& place, const Node& node, const NamedValues& arguments, Values* results);
 
-// The tensor as its memory is now.
+// The tensor's value in the current version of its memory.
 Expr current(const Place& place, const View& view);
-// Puts `content` where the view looks; every other view of the memory changes with it. Fails where the view shows an
-// element more than once.
+// Writes `content` through the view into its memory, so that all other views see it. Fails where the view shows an
+// element more than once (expanded dimensions).
 void write_through(const Place& place, View* view, Expr content);
 
 }  // namespace tilewright::torch

@@ -17,21 +17,21 @@ namespace {
 using archive::ZipMember;
 using nlohmann::json;
 
-// The graph's text is held whole while it is read.
+// The whole JSON text of the graph is held in memory.
 constexpr uint64_t kLargestGraph = uint64_t{1} << 30;
 
 Diagnostic malformed_archive(std::string what) {
   return Diagnostic(ErrorCode::kMalformedModel, std::move(what), "", "export the model again");
 }
 
-// The members below the archive's own folder ("model/"), by the rest of their names.
+// The members below the archive's top folder ("model/"), by their path in it.
 class Members {
  public:
   explicit Members(std::vector<ZipMember> members) : members_(std::move(members)) {
     for (const ZipMember& m : members_) {
       const size_t slash = m.name.find('/');
       if (slash != std::string::npos) by_name_.emplace(m.name.substr(slash + 1), &m);
-      by_name_.emplace(m.name, &m);  // older archives have no folder
+      by_name_.emplace(m.name, &m);  // older archives have no top folder
     }
   }
   const ZipMember* find(const std::string& name) const {
@@ -56,7 +56,7 @@ Result<std::string> text_of(const ZipMember& member) {
   return archive::unpack(member);
 }
 
-// The bytes of a member; a plain one stays where it is.
+// The bytes of a member; an uncompressed one is a view of the file.
 Result<SharedBytes> bytes_of(const ZipMember& member, const SharedBytes& file) {
   if (member.stored()) {
     TW_TRY_STATUS(archive::check_sum(member));
@@ -115,7 +115,7 @@ bool is_compact(const std::vector<int64_t>& shape, const std::vector<int64_t>& s
   return true;
 }
 
-// A tensor whose elements lie apart, or in another order.
+// Copies a tensor with arbitrary strides to contiguous memory.
 Tensor gathered(const Payload& p, const std::vector<int64_t>& shape, const std::byte* from) {
   Tensor out(p.meta.dtype, shape);
   const auto width = static_cast<int64_t>(p.meta.dtype.bytes());
@@ -156,7 +156,7 @@ Result<Tensor> read_payload(const Payload& p, const SharedBytes& data) {
     return malformed_archive(
         format("the weight '{}' needs more than the {} bytes of '{}'", p.name, data.bytes.size(), p.path));
   if (!is_compact(shape, p.strides)) {
-    // Expanded ones are small in the file: what they unpack to is bounded as the archive is.
+    // Expanded (stride 0) tensors are small in the file, so the size that they unpack to needs a bound of its own.
     if (count > (int64_t{16} << 30) / width)
       return Diagnostic(ErrorCode::kLimitExceeded, format("the weight '{}' has {} elements", p.name, count));
     return gathered(p, shape, data.bytes.data());
@@ -169,7 +169,7 @@ Result<Tensor> read_payload(const Payload& p, const SharedBytes& data) {
   return copy;
 }
 
-// What one list of weights names, into the program.
+// Adds the weights that one list (config) names to the program.
 Status add_payloads(const Members& members, const std::string& config, const std::string& folder,
                     const SharedBytes& file, Program* program) {
   const ZipMember* list = members.find(config);
@@ -191,7 +191,7 @@ Status add_payloads(const Members& members, const std::string& config, const std
   return Ok{};
 }
 
-// Before PyTorch 2.8: the graph, and everything else pickled.
+// Archives before PyTorch 2.8: the graph is JSON, everything else is pickled.
 Result<Program> read_older(const Members& members, const ZipMember& graph) {
   Program program = TW_TRY(read_program(TW_TRY(text_of(graph))));
   for (const InputSpec& spec : program.inputs)
@@ -210,7 +210,7 @@ constexpr const char* kOlderGraph = "serialized_exported_program.json";
 bool is_archive(std::span<const std::byte> bytes) {
   if (!archive::is_zip(bytes)) return false;
   auto members = archive::zip_members(bytes);
-  // A damaged one is still no ONNX file.
+  // A damaged archive counts as one too: it is no ONNX file.
   if (!members.ok()) return true;
   const Members all(std::move(*members));
   return all.find("archive_format") || all.find(kOlderGraph) || !all.below("models/", ".json").empty();

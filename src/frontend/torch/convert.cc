@@ -182,7 +182,7 @@ std::string NodeContext::text(std::string_view name, const std::string& fallback
 }
 DataType NodeContext::dtype_arg(std::string_view name, DataType fallback) const {
   const Value* v = find(name);
-  // A number is one of PyTorch's own codes, which TorchScript has.
+  // TorchScript gives dtypes as numbers, PyTorch's ScalarType codes.
   if (v && v->kind == Value::kNumber) {
     static constexpr DataType kCodes[] = {kUInt8,   kInt8,    kInt16,   kInt32,   kInt64,   kFloat16,
                                           kFloat32, kFloat64, kFloat16, kFloat32, kFloat64, kBool};
@@ -233,7 +233,7 @@ std::vector<int64_t> NodeContext::axes(std::string_view name, int64_t rank) cons
 
 namespace {
 
-// The smallest dtype that holds both, by PyTorch's promotion table.
+// The smallest dtype that holds the values of both, by PyTorch's promotion table.
 DataType common_dtype(DataType a, DataType b) {
   if (a == b) return a;
   if (a.is_bool()) return b;
@@ -246,13 +246,13 @@ DataType common_dtype(DataType a, DataType b) {
   const DataType small = a.bits < b.bits ? a : b, large = a.bits < b.bits ? b : a;
   if (a.is_uint() == b.is_uint()) return large;
   if (large.is_int() && small.bits < large.bits) return large;
-  // An unsigned one that is not smaller: the signed one that holds it.
+  // An unsigned type at least as wide: the next wider signed type.
   return large.bits < 16 ? kInt16 : large.bits < 32 ? kInt32 : kInt64;
 }
 
 int category(DataType t) { return t.is_float() ? 2 : t.is_bool() ? 0 : 1; }
 
-// What a higher kind of operand makes of a lower one: only a higher category counts.
+// Promotion between ranks: the lower-ranked operand counts only where its category (bool, integer, float) is higher.
 std::optional<DataType> combined(std::optional<DataType> higher, std::optional<DataType> lower) {
   if (!higher || !lower) return higher ? higher : lower;
   if (category(*lower) > category(*higher)) return category(*higher) == 0 ? lower : common_dtype(*higher, *lower);
@@ -298,7 +298,7 @@ Expr NodeContext::reshaped(const Expr& e, std::vector<int64_t> sizes) const {
     if (s < -1) fail(format("its shape {} is impossible", shape_str(sizes)));
   if (!now) {
     for (int64_t s : sizes)
-      if (s == 0) wants_a_value("size");  // a size of 0 would copy one
+      if (s == 0) wants_a_value("size");  // Reshape reads size 0 as a copy of the operand's
     return reshape(e, std::move(sizes));
   }
   const int64_t count = product(*now);
@@ -312,7 +312,7 @@ Expr NodeContext::reshaped(const Expr& e, std::vector<int64_t> sizes) const {
   if (product(sizes) != count)
     fail_type(format("a tensor of {} elements cannot have the shape {}", count, shape_str(sizes)));
   if (*now == sizes) return e;
-  // Without elements 0 is a size, not a copy.
+  // In a tensor without elements, 0 is a size and not Reshape's copy.
   if (count == 0) return zeros(dtype(e), std::move(sizes));
   return reshape(e, std::move(sizes));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a converter sees: one ATen node, its arguments by the names of the operator's schema, and calls that build graph
-// IR. In-place operators and views are the importer's business (alias.h): a converter is a function of its arguments.
+// What a converter works with: one ATen node, its arguments by their names in the operator's schema, and calls that
+// build graph IR. The importer handles in-place operators and views (alias.h): a converter is a function of its
+// arguments.
 #pragma once
 #include <functional>
 #include <optional>
@@ -27,7 +28,7 @@ using frontend::make_attrs;
 
 struct View;
 
-// What is known of a tensor whose sizes only a run has.
+// What is known about a tensor whose sizes are known only at run time.
 struct Likeness {
   DataType dtype = kFloat32;
   int64_t rank = 0;
@@ -38,12 +39,12 @@ struct Value {
   enum Kind {
     kNothing,
     kTensor,
-    kNumber,  // Python's int, float or bool: a scalar int64, float64 or bool that gives way in type promotion
+    kNumber,  // Python's int, float or bool: a scalar int64, float64 or bool with the lowest rank in type promotion
     kText,
     kDtype,
     kOption,  // a layout, memory format or device
     kList,
-    kGrown,  // the only item of a list whose length only a run has: a sequence (growing.h)
+    kGrown,  // the one item of a list whose length is known only at run time: a sequence (growing.h)
     kGraph
   } kind = kNothing;
   Expr expr;         // kTensor, kNumber
@@ -53,9 +54,9 @@ struct Value {
   std::shared_ptr<std::vector<Value>> list;  // shared: TorchScript appends to it
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<View> view;    // the memory of a tensor (alias.h)
-  std::optional<Likeness> like;  // of a tensor without a type, where it can be told
-  bool complex = false;          // a tensor whose last axis has real and imaginary parts (converters/complex.cc)
-  bool poisoned = false;         // made by a node that could not be converted; its users are not converted either
+  std::optional<Likeness> like;  // dtype and rank of a tensor without a type, if known
+  bool complex = false;          // the last axis holds real and imaginary parts (converters/complex.cc)
+  bool poisoned = false;         // made by a node that could not be converted; its users are skipped
   Value() = default;
   Value(Expr e) : kind(kTensor), expr(std::move(e)) {}
   static Value number(Expr e);
@@ -67,7 +68,7 @@ using Values = std::vector<Value>;
 using NamedValues = std::vector<std::pair<std::string, Value>>;
 
 class Importer;
-// Where a conversion happens: `torch` is null when a program's region is converted.
+// The context of a conversion; `torch` is null when a program's region is converted.
 struct Place {
   onnx::Importer& onnx;
   Importer* torch = nullptr;
@@ -81,7 +82,8 @@ class NodeContext : public frontend::ExpressionBuilder {
   const Place& place() const { return place_; }
   size_t output_count() const;
 
-  // Arguments. Without a default an absent one (or None) fails; numbers that only a run has fail as FreeDimension.
+  // Arguments. One that is absent or None and has no default is an error; a number known only at run time is
+  // FreeDimension.
   bool has(std::string_view name) const;
   const Value* find(std::string_view name) const;
   const Value& value(std::string_view name) const;
@@ -99,33 +101,33 @@ class NodeContext : public frontend::ExpressionBuilder {
   bool flag(std::string_view name, bool fallback) const;
   std::string text(std::string_view name, const std::string& fallback) const;
   DataType dtype_arg(std::string_view name, DataType fallback) const;
-  // One integer is a list of one.
+  // A list of integers; a single one is a list of one.
   std::vector<int64_t> ints(std::string_view name) const;
   std::vector<int64_t> ints(std::string_view name, const std::vector<int64_t>& fallback) const;
   // A list of `count` integers; a single one is repeated.
   std::vector<int64_t> ints(std::string_view name, size_t count, int64_t fallback) const;
   std::vector<double> numbers(std::string_view name) const;
-  // Axes in [0, rank), each once; none given: `fallback`.
+  // Axes in [0, rank), without repetition; `fallback` when none are given.
   std::vector<int64_t> axes(std::string_view name, int64_t rank) const;
   // The number of a value; fails when it is none, or known only at run time.
   int64_t integer_of(const Value& v, std::string_view what) const;
   double number_of(const Value& v, std::string_view what) const;
 
-  // Types. PyTorch's promotion: tensors with axes before scalars before Python's numbers.
+  // Types. PyTorch's promotion: tensors with axes rank above scalar tensors, those above Python's numbers.
   DataType promoted(const std::vector<const Value*>& operands) const;
-  // The same for operators on real numbers: whole ones become float32.
+  // The same for floating-point operators: integers become float32.
   DataType promoted_real(const std::vector<const Value*>& operands) const;
   Expr as_tensor(const Value& v, DataType dtype) const;
-  Expr real(const Expr& e) const;  // whole numbers as float32
+  Expr real(const Expr& e) const;  // integers are cast to float32
   Expr zero_like(const Expr& e) const { return scalar_like(0, e); }
   Expr tensor_or(std::string_view name, double fallback, DataType dtype) const;
   // Shapes: PyTorch's rules for axes and for views.
-  int64_t dim(int64_t axis, int64_t rank) const;  // scalars have one axis
+  int64_t dim(int64_t axis, int64_t rank) const;  // a scalar counts as having one axis
   Expr reshaped(const Expr& e, std::vector<int64_t> sizes) const;
-  // Sizes as far as they are known; -1 for others.
+  // Sizes, with -1 for unknown ones.
   std::vector<int64_t> integers_constant_of(const Expr& e, const char* what) const;
 
-  // What an ONNX operator would make of these inputs (null: absent): one definition for both formats.
+  // Converts by an ONNX operator's converter (inputs: null when absent), so that both formats share one definition.
   struct OnnxAttribute {
     std::string name;
     std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>>
@@ -144,7 +146,7 @@ class NodeContext : public frontend::ExpressionBuilder {
   NamedValues arguments_;
 };
 
-// Converts a node whose arguments are values; in-place operators as functions.
+// Converts a node whose arguments have values; an in-place operator is converted as its functional form.
 Values convert_resolved(const Place& place, const Node& node, NamedValues arguments);
 
 // A literal as a value. Names are not literals.
@@ -156,7 +158,7 @@ struct ConverterEntry {
   Converter convert = nullptr;
 };
 
-// The families: each is one file of converters/ that defines `std::span<const ConverterEntry> <family>_converters()`.
+// One file of converters/ for each family; it defines `std::span<const ConverterEntry> <family>_converters()`.
 // clang-format off
 #define TW_TORCH_FAMILIES(X) \
   X(arithmetic) X(comparison) X(activation) X(reduction) X(view) X(shape) X(creation) X(linear) X(conv) X(norm) \
@@ -169,12 +171,12 @@ TW_TORCH_FAMILIES(TW_TORCH_FAMILY)
 
 // "aten.add" of "aten.add.Tensor".
 std::string_view without_overload(std::string_view target);
-// The converter of a target, with its overload or without; null when there is none.
+// The converter of a target, looked up with its overload, then without; null when there is none.
 const ConverterEntry* find_converter(std::string_view target);
 // The same for complex operands.
 const ConverterEntry* find_complex_converter(std::string_view target);
-// The operator that an in-place one is with another place for its result: "aten.add" of "aten.add_.Tensor"; empty when
-// it is none.
+// The functional form of an in-place operator: "aten.add"
+// for "aten.add_.Tensor"; empty for other operators.
 std::string functional_name(std::string_view target);
 
 }  // namespace tilewright::torch

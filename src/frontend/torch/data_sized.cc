@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose results have as many elements as the data decide. The run finds the places; what reads them waits.
+// Operators with data-dependent result sizes. The indices are found at run time, and their users are deferred.
 #include <algorithm>
 
 #include "base/format.h"
@@ -30,7 +30,7 @@ bool flag_of(const NamedValues& arguments, std::string_view name) {
 Value whole_number(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
 bool has_type(const Value& v) { return is_complete(v.expr->type); }
 
-// One value put where a mask holds is a choice, which needs no places.
+// Writing a single value under a mask is a select, which needs no indices.
 bool is_choice(const std::string_view op, const NamedValues& arguments) {
   if (op != "aten.index_put" && op != "aten._unsafe_index_put") return false;
   const Value *x = argument_named(arguments, "self"), *indices = argument_named(arguments, "indices"),
@@ -44,7 +44,7 @@ bool is_choice(const std::string_view op, const NamedValues& arguments) {
 
 }  // namespace
 
-// (count, rank): where the tensor is not zero.
+// (count, rank): the indices of non-zero elements.
 Value Importer::places_of(const Node& near, const Value& v) {
   if (has_type(v)) return made_by("aten.nonzero.default", near, {{"self", v}});
   onnx::Node found;
@@ -57,7 +57,7 @@ Value Importer::places_of(const Node& near, const Value& v) {
   return made_by("aten.transpose.int", near, {{"self", rows}, {"dim0", whole_number(0)}, {"dim1", whole_number(1)}});
 }
 
-// The same, one tensor for each axis.
+// The same as one tensor per axis.
 Values Importer::axes_of_places(const Node& near, const Value& v) {
   const auto like = likeness_of(v);
   if (!like) refuse(ErrorCode::kUnsupportedOp, "the places where a tensor holds whose number of axes is not known");
@@ -69,7 +69,7 @@ Values Importer::axes_of_places(const Node& near, const Value& v) {
   return out;
 }
 
-// Masks among indices as the places where they hold.
+// Replaces boolean masks among the indices by the indices of their true elements.
 NamedValues Importer::without_masks(const Node& node, const NamedValues& arguments) {
   NamedValues out = arguments;
   for (auto& [name, v] : out) {
@@ -88,7 +88,7 @@ NamedValues Importer::without_masks(const Node& node, const NamedValues& argumen
   return out;
 }
 
-// How often each whole number occurs.
+// Counts how often each integer occurs.
 Values Importer::histogram(const Node& node, const NamedValues& arguments) {
   const Value &x = arguments.at(0).second, *weights = argument_named(arguments, "weights"),
               *least = argument_named(arguments, "minlength");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ATen graph, whatever it came from: torch.export's archive or a graph written in the same schema. Plain data;
-// nothing in it has been checked against an operator's schema.
+// An ATen graph of any origin: torch.export's archive, or a graph written in the same schema. Plain data, not yet
+// checked against the schemas of operators.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,12 +16,12 @@ namespace tilewright::torch {
 
 using onnx::SharedBytes;
 
-inline constexpr int64_t kMaxNodes = 1'000'000;  // of a program, sub-graphs included
-inline constexpr int kMaxDepth = 64;             // graphs inside graphs, lists inside lists
+inline constexpr int64_t kMaxNodes = 1'000'000;  // nodes of a program, including subgraphs
+inline constexpr int kMaxDepth = 64;             // nesting of graphs, and of lists
 
 struct Graph;
 
-// An argument of a node, or what it makes: a literal, or the name of a value that another node makes.
+// An argument or result of a node: a literal, or the name of a value.
 struct Argument {
   enum Kind {
     kNone,
@@ -37,7 +37,7 @@ struct Argument {
     kDevice,        // text
     kGraph,         // text: its name; graph
     kList,
-    kOther  // text: what the schema calls it
+    kOther  // text: the schema's name for its kind
   } kind = kNone;
   std::string text;
   int64_t integer = 0;
@@ -48,7 +48,7 @@ struct Argument {
 };
 
 struct NamedArgument {
-  std::string name;  // from the operator's schema; empty for operators on graphs
+  std::string name;  // name in the operator's schema; empty for operators on graphs
   Argument value;
 };
 
@@ -59,7 +59,7 @@ struct Node {
   std::vector<Argument> outputs;  // kValue, kNone, or a kList of them
 };
 
-// A size: a number, or an expression of symbols.
+// A size: a number, or an expression over symbols.
 struct Size {
   std::optional<int64_t> value;
   std::string expression;  // "s0", "2*s1"
@@ -80,7 +80,7 @@ struct Graph {
 
 struct InputSpec {
   enum Kind { kUser, kParameter, kBuffer, kTensorConstant, kLiteral, kObject, kToken } kind = kUser;
-  std::string name;    // of the graph's value; empty for a user's literal
+  std::string name;    // the value's name in the graph; empty for a literal of the user
   std::string target;  // "layer1.0.weight"
   Argument literal;    // kLiteral
 };
@@ -88,7 +88,7 @@ struct InputSpec {
 struct OutputSpec {
   enum Kind { kUser, kLoss, kBufferMutation, kParameterMutation, kInputMutation, kGradient, kToken } kind = kUser;
   Argument value;
-  std::string target;  // what is changed
+  std::string target;  // the buffer or input that the output updates
 };
 
 struct Range {
@@ -100,8 +100,8 @@ struct Program {
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
   std::map<std::string, Range> ranges;     // by symbol
-  std::map<std::string, Tensor> weights;   // parameters, buffers and constants by their names in the module
-  std::map<std::string, std::string> why;  // weights that cannot be read: the reason
+  std::map<std::string, Tensor> weights;   // parameters, buffers and constants by qualified name
+  std::map<std::string, std::string> why;  // weights that cannot be read, with the reason
   std::string torch_version;
   int64_t schema_major = 0, schema_minor = 0;
 };

@@ -11,7 +11,7 @@ using onnx::refuse;
 
 namespace {
 
-// An operator of sequences, left to the run.
+// A sequence operator, executed at run time.
 Expr sequence_op(Importer& importer, const std::string& op, const std::vector<Expr>& inputs,
                  const std::vector<std::pair<std::string, int64_t>>& settings = {}) {
   onnx::Node node;

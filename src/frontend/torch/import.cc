@@ -40,8 +40,8 @@ Values convert_complex(const Place& place, const Node& node, const NamedValues& 
   }
 }
 
-// Operators that change the list or dictionary they are given, whatever lies in it: to put them off would lose the
-// change.
+// Operators that mutate a list or dictionary argument, whatever it contains. They cannot be deferred: the mutation
+// would be lost.
 bool changes_a_list(std::string_view target, const NamedValues& arguments) {
   static constexpr std::string_view kTargets[] = {"aten.append", "aten.extend",    "aten.insert", "aten.pop",
                                                   "aten.clear",  "aten._set_item", "aten.update", "aten.reverse",
@@ -51,7 +51,7 @@ bool changes_a_list(std::string_view target, const NamedValues& arguments) {
   return list && std::find(std::begin(kTargets), std::end(kTargets), op) != std::end(kTargets);
 }
 
-// Operators that read lists and dictionaries themselves, and ask nothing about the tensors in them.
+// Operators that read lists and dictionaries themselves, without looking at tensors in them.
 bool reads_a_list(std::string_view target, const NamedValues& arguments) {
   static constexpr std::string_view kTargets[] = {"aten.len",  "aten.list",         "aten.items", "aten.keys",
                                                   "aten.get",  "aten.__contains__", "aten.slice", "aten.values",
@@ -62,7 +62,7 @@ bool reads_a_list(std::string_view target, const NamedValues& arguments) {
   return list && std::find(std::begin(kTargets), std::end(kTargets), op) != std::end(kTargets);
 }
 
-// In-place operators that change a tensor's shape, not its elements.
+// In-place operators that change a tensor's shape but not its elements.
 bool changes_shape_only(std::string_view functional) {
   static constexpr std::string_view kTargets[] = {"aten.unsqueeze", "aten.squeeze",  "aten.t",      "aten.transpose",
                                                   "aten.swapaxes",  "aten.swapdims", "aten.detach", "aten.as_strided"};
@@ -78,7 +78,7 @@ std::string type_text(const Value& v) {
   return v.kind == Value::kTensor ? type_str(v.expr->type) : "";
 }
 
-// Every type is known that a converter looks at.
+// Whether all types that a converter looks at are known.
 bool is_typed(const Value& v) {
   if (v.list) return std::all_of(v.list->begin(), v.list->end(), is_typed);
   return !v.expr || is_complete(v.expr->type);
@@ -93,7 +93,7 @@ Values convert_resolved(const Place& place, const Node& node, NamedValues argume
   NodeContext context(place, node, std::move(arguments));
   try {
     return entry->convert(context);
-  } catch (const std::out_of_range&) {  // an axis or an item that is not there
+  } catch (const std::out_of_range&) {  // an axis or item that does not exist
     context.fail_type("its arguments do not fit its operands");
   } catch (const std::length_error&) {
     context.fail_type("its arguments do not fit its operands");
@@ -103,7 +103,7 @@ Values convert_resolved(const Place& place, const Node& node, NamedValues argume
 Importer::Importer(const Program& program, const ImportOptions& options)
     : program_(program), options_(options), onnx_options_(onnx_options(options)), onnx_(nothing_, onnx_options_) {}
 
-// A list stays the same object: what is appended to it later is seen by all that have it.
+// A list keeps its identity, so that what is appended to it later is seen through all names.
 Value Importer::now(const Value& v) {
   Value out = v;
   if (v.list)
@@ -139,7 +139,7 @@ Values Importer::custom_conversion(const CustomConverter& converter, const Node&
   return out;
 }
 
-// What only a run can give does not stop the import of a program: the node waits for it.
+// In a program, a node that lacks a size or value known only at run time is deferred instead of refused.
 Values Importer::convert(const Node& node, const NamedValues& arguments) {
   const auto given = [&](std::string_view target) { return options_.converters.find(std::string(target)); };
   auto custom = given(node.target);
@@ -203,7 +203,7 @@ Values Importer::in_place(const Node& node, const std::string& functional, const
   return {out};
 }
 
-// The tensor has another shape from now on, under its name, too.
+// Gives the tensor another shape, under its own name as well.
 Values Importer::reshaped_in_place(const Node& node, const std::string& functional, const NamedValues& arguments,
                                    Scope& scope) {
   made_nodes_.push_back(std::make_unique<Node>(node));
@@ -235,7 +235,7 @@ void Importer::bind(const Node& node, Values made, Scope& scope) {
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i]->kind != Argument::kValue) continue;
-    // Indices of pools and such, which are rarely read.
+    // Results that have no value, such as a pool's indices, are an error only when something reads them.
     if (i >= made.size()) {
       unreadable_.emplace(outputs[i]->text, format("the output {} of {} cannot be computed yet", i, label_of(node)));
       continue;
@@ -328,7 +328,7 @@ void Importer::add_result(const Value& v, const std::string& name) {
     for (size_t i = 0; i < v.list->size(); ++i) add_result((*v.list)[i], format("{}[{}]", name, i));
     return;
   }
-  if (!v.expr) return;  // None, a text: nothing that a library gives
+  if (!v.expr) return;  // None or a string: not an output of a library
   if (v.complex)
     refuse(ErrorCode::kUnsupportedModel, format("the output '{}' is complex", name), "",
            "give torch.view_as_real of it");
@@ -383,7 +383,7 @@ Result<relay::Module> Importer::run() try {
       changed_.insert(spec.target);
   auto module = attempt();
   if (!module.ok()) return module;
-  // A weight that the model changes is an input: again, without its value.
+  // A weight turns out to be mutated, so it must be an input: the import starts again without its value.
   std::set<std::string> changed = changed_;
   for (const auto& view : memories_)
     if (view->memory->version > 0 && view->memory->owner_kind != InputSpec::kUser) changed.insert(view->memory->owner);

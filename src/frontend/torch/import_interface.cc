@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes into main: inputs with their sizes, weights, and weights that the model changes.
+// The parameters of main: inputs with their sizes, weights, and weights that the model mutates.
 #include <algorithm>
 #include <cctype>
 
@@ -69,7 +69,7 @@ void Importer::bind_shapes() {
                format("dimension {} of the input '{}' is {}, not {}", i, name, *size.value, sizes[i]), "shapes",
                "the model says " + meta_text(*meta) + "; export it with dynamic_shapes");
       if (!is_symbol(size.expression)) continue;
-      // Ranges begin at 2 where PyTorch did not look at sizes 0 and 1, which are as good.
+      // torch.export specialises sizes 0 and 1, so ranges that begin at 2 admit them as well.
       const Range* range = range_of(size.expression);
       const bool small = range && range->least && *range->least > 2 && sizes[i] < *range->least;
       if (small || (range && range->most && sizes[i] > *range->most))
@@ -183,7 +183,7 @@ void Importer::add_weight(const InputSpec& spec, Scope& scope) {
 void Importer::add_inputs(Scope& scope) {
   for (const InputSpec& spec : program_.inputs)
     if (spec.kind == InputSpec::kUser) add_user_input(spec, scope);
-  // Those that the model changes come before those that are weights.
+  // Mutated weights come before the others.
   for (const bool changed : {true, false})
     for (const InputSpec& spec : program_.inputs) {
       const bool weight = spec.kind == InputSpec::kParameter || spec.kind == InputSpec::kBuffer ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of one import: scopes of names, memories that change, the list of what is unsupported.
+// The state of one import: name scopes, memories and their changes, and the list of unsupported nodes.
 #pragma once
 #include <map>
 #include <set>
@@ -12,7 +12,7 @@
 
 namespace tilewright::torch {
 
-// Names of one graph. The graphs of some control flow see their surroundings' names, others do not.
+// The names of one graph. Graphs of some control flow operators see the surrounding names, others do not.
 struct Scope {
   const Scope* parent = nullptr;
   std::unordered_map<std::string, Value> values;
@@ -29,12 +29,12 @@ class Importer {
   Importer(const Program& program, const ImportOptions& options);
   Result<relay::Module> run();
 
-  // Used by the converters of control flow: the graph's outputs for these inputs. `outside`: whose names it sees.
+  // For the converters of control flow: the graph's outputs for these inputs. `outside`: the scope whose names it sees.
   Values import_graph(const Graph& graph, Values arguments, const Scope* outside = nullptr);
   const Scope* scope() const { return scope_; }
-  // The value as its memory is now.
+  // The value in the current version of its memory.
   Value current_value(const Value& v) { return now(v); }
-  // What a node of this kind makes, with the others' rules: it may wait.
+  // Converts a node by the same rules as those of the model; it may be deferred.
   Values convert_node(const Node& node, const NamedValues& arguments) { return convert(node, arguments); }
   Value made_by(const std::string& target, const Node& near, const NamedValues& arguments);
   bool programs() const { return options_.programs != Programs::kRefused; }
@@ -79,14 +79,14 @@ class Importer {
   onnx::Importer onnx_;
   std::map<std::string, Dim> symbols_;  // bound by options.shapes
   frontend::UnsupportedNodes unsupported_;
-  std::map<std::string, std::string> unreadable_;  // names of weights and outputs that cannot be had
-  std::set<std::string> changed_;                  // buffers and inputs that the model changes
-  std::vector<std::shared_ptr<View>> memories_;    // of those that it may change, in order
+  std::map<std::string, std::string> unreadable_;  // weights and outputs that have no value, with the reason
+  std::set<std::string> changed_;                  // buffers and inputs that the model mutates
+  std::vector<std::shared_ptr<View>> memories_;    // of those that it may mutate, in order
   std::vector<Expr> inputs_, results_;
   std::vector<std::string> input_names_, output_names_;
   const Scope* scope_ = nullptr;
-  std::vector<std::unique_ptr<Node>> made_nodes_;  // that no graph has
-  int64_t imported_ = 0;                           // nodes, as often as loops are unrolled
+  std::vector<std::unique_ptr<Node>> made_nodes_;  // nodes made by the importer, in no graph
+  int64_t imported_ = 0;                           // nodes imported, counted again in each unrolled iteration
 };
 
 }  // namespace tilewright::torch

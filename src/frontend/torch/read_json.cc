@@ -17,7 +17,7 @@ Size read_size(const json& j) {
     size.value = integer_of(*value, "as_int");
   } else {
     size.expression = text_of(member(member(j, "as_expr"), "expr_str"), "expr_str");
-    // Symbol('s0', positive=True, integer=True), as newer versions write a symbol.
+    // Newer versions write a symbol as Symbol('s0', positive=True, integer=True).
     constexpr std::string_view kSymbol = "Symbol('";
     if (size.expression.starts_with(kSymbol) && size.expression.ends_with(")") &&
         size.expression.find("Symbol(", 1) == std::string::npos) {
@@ -30,7 +30,7 @@ Size read_size(const json& j) {
 
 Graph read_graph(const json& j, int depth, int64_t* nodes);
 
-// One reader of graphs: how many nodes were seen is of the whole program.
+// Reads all graphs of a program: its node count is that of the whole program.
 struct ArgumentReader {
   int depth = 0;
   int64_t* nodes = nullptr;
@@ -72,7 +72,7 @@ struct ArgumentReader {
     a.text = text_of(j, "as_string");
     return a;
   }
-  // A number that is a literal or the name of a value.
+  // A number given as a literal or by the name of a value.
   Argument symbolic(const json& j) const {
     if (const json* name = find_member(j, "as_name")) {
       Argument a;
@@ -186,7 +186,7 @@ Graph read_graph(const json& j, int depth, int64_t* nodes) {
     graph.nodes.push_back(read_one_node(node, depth, nodes));
   if (const json* tensors = find_member(j, "tensor_values")) {
     if (!tensors->is_object()) malformed("the graph's 'tensor_values' are not named");
-    // Only what enters the graph needs its type from here: the rest follows.
+    // Only the types of graph inputs are needed; all others are inferred.
     for (const Argument& input : graph.inputs)
       if (auto it = tensors->find(input.text); input.kind == Argument::kValue && it != tensors->end())
         graph.tensors.emplace(input.text, read_tensor_meta(*it));
@@ -269,7 +269,7 @@ OutputSpec read_output_spec(const json& j) {
   return spec;
 }
 
-// What the schema keeps for people: stack traces are the largest part of the file.
+// Members meant for people, which are skipped: stack traces are the largest part of the file.
 bool is_trace(const std::string& key) {
   return key == "stack_trace" || key == "nn_module_stack" || key == "source_fn_stack" || key == "torch_fn" ||
          key == "from_node" || key == "forward_source_path";

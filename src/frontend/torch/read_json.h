@@ -18,10 +18,10 @@ inline constexpr int64_t kSchemaMajor = 8;
 // Errors: MalformedModel, LimitExceeded, UnsupportedModel (another major version of the schema).
 Result<Program> read_program(std::string_view json, std::map<std::string, Tensor> weights = {});
 
-// A tensor's dtype, sizes and whether it is dense, of the schema's TensorMeta. Leaves by nlohmann's exceptions and by
-// Diagnostic.
+// dtype, sizes and layout from the schema's TensorMeta.
+// Throws nlohmann's exceptions and Diagnostic.
 TensorMeta read_tensor_meta(const nlohmann::json& meta);
-// One node and its JSON form again: what waits for a program's run (frontend/torch/defer.h).
+// Reads and writes one node: the JSON form that deferred nodes carry (frontend/torch/wait.h).
 Result<Node> read_node(std::string_view json);
 std::string write_node(const Node& node);
 

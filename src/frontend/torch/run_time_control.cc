@@ -15,14 +15,15 @@ namespace {
 
 using frontend::Lets;
 
-// Imports of a body until it is known what it changes and the types of what it carries stay what they are.
+// A body is imported again until the set of mutated values and the types of carried values reach a fixed point; at most
+// so often.
 constexpr int kMostImports = 6;
 
 void collect_names(const Argument& a, std::set<std::string>* names) {
   if (a.kind == Argument::kValue) names->insert(a.text);
   for (const Argument& item : a.items) collect_names(item, names);
 }
-// The names that a graph reads, its own included, and those of lists that it changes.
+// Collects the names that a graph reads (defined inside or outside) and those of lists that it mutates.
 void collect_names(const Graph& graph, std::set<std::string>* reads, std::set<std::string>* changed_lists) {
   for (const Node& node : graph.nodes) {
     if (changes_list(node.target) && !node.inputs.empty()) changed_lists->insert(node.inputs[0].value.text);
@@ -34,11 +35,11 @@ void collect_names(const Graph& graph, std::set<std::string>* reads, std::set<st
   for (const Argument& output : graph.outputs) collect_names(output, reads);
 }
 
-// The surroundings as a graph inside of a branch or step sees them: values bound around it, memories and lists that are
-// its own, so that what it changes can be told.
+// The surroundings as the graph of a branch or iteration sees them: values bound around it, and copies of memories and
+// lists, so that mutations can be detected.
 class Surroundings {
  public:
-  using Given = std::map<const void*, Expr>;  // by memory or list: what it holds when the graph begins
+  using Given = std::map<const void*, Expr>;  // by memory or list: its content when the graph begins
 
   Surroundings(Importer& importer, Lets& lets, const Graph& graph, const Given& given)
       : importer_(importer), lets_(lets), given_(given) {
@@ -54,7 +55,7 @@ class Surroundings {
   }
 
   struct Change {
-    std::shared_ptr<Memory> memory;  // of a tensor, or
+    std::shared_ptr<Memory> memory;  // the memory of a tensor, or
     Value list;
     Expr content;
     const void* key() const { return memory ? static_cast<const void*>(memory.get()) : list.list.get(); }
@@ -132,7 +133,7 @@ class Surroundings {
     }
     return out;
   }
-  // What lies in a list, whatever has been done to the tensors there.
+  // The identities of a list's items, whatever was done to the tensors.
   static std::vector<const void*> contents_of(const Value& list) {
     std::vector<const void*> out;
     for (const Value& item : *list.list) {
@@ -165,14 +166,14 @@ Values all_poisoned(size_t count) {
 
 bool is_unset(const Value& v) { return v.kind == Value::kNothing && !v.text.empty(); }
 
-// The expressions in a value, in order.
+// Collects the expressions in a value, in order.
 void leaves_of(const Value& v, std::vector<Expr>* out) {
   if (v.list)
     for (const Value& item : *v.list) leaves_of(item, out);
   else if (v.expr)
     out->push_back(v.expr);
 }
-// A value of the same structure with other expressions. Tensors have memories of their own.
+// A copy of the value with other expressions. Its tensors get memories of their own.
 Value with_leaves(const Value& v, const std::vector<Expr>& leaves, size_t* next) {
   Value out = v;
   out.view = nullptr;
@@ -187,7 +188,7 @@ Value with_leaves(const Value& v, const std::vector<Expr>& leaves, size_t* next)
   return out;
 }
 
-// Something of the type of `like` where no one reads it.
+// A placeholder of the type of `like`, for a value that nothing reads.
 Value stand_in(NodeContext& c, const Value& like) {
   Value out = like;
   out.view = nullptr;
@@ -203,7 +204,7 @@ Value stand_in(NodeContext& c, const Value& like) {
   return out;
 }
 
-// Gives two values one structure.
+// Brings two values to the same structure.
 void agree_on_structure(NodeContext& c, Value* a, Value* b) {
   if (is_unset(*a) && !is_unset(*b)) *a = stand_in(c, *b);
   if (is_unset(*b) && !is_unset(*a)) *b = stand_in(c, *a);
@@ -280,7 +281,7 @@ void agree_on_types(NodeContext& c, std::vector<Expr>* a, std::vector<Expr>* b) 
 
 Values branch_at_run_time(NodeContext& c, const Expr& condition, const Graph& then_graph, const Graph& else_graph) {
   Importer& importer = *c.place().torch;
-  // Checks of a script that end in an error are not made: the other way is taken.
+  // A branch that only raises is a check: it is assumed to hold, and the other branch is imported.
   if (raises(then_graph)) return importer.import_graph(else_graph, {}, importer.scope());
   if (raises(else_graph)) return importer.import_graph(then_graph, {}, importer.scope());
   Lets lets;
@@ -319,7 +320,7 @@ Values branch_at_run_time(NodeContext& c, const Expr& condition, const Graph& th
 
 namespace {
 
-// A loop as a function (step, go, carried..., changed...) -> (carried..., changed...).
+// A loop as a tail-recursive function: (step, go, carried..., changed...) -> (carried..., changed...).
 class RecursiveStep {
  public:
   RecursiveStep(NodeContext& c, const ScriptLoop& loop, Values carried)
@@ -420,7 +421,7 @@ class RecursiveStep {
     return relay::make_function(
         params_, make_node<relay::IfNode>(params_[1], relay::call_function(self_, std::move(arguments)), state));
   }
-  // Whether step `step` is made.
+  // Whether iteration `step` runs.
   Expr both(const Expr& goes_on, const Expr& step) {
     const Tensor* known = NodeContext::known(goes_on);
     const bool always = known && known->size() == 1 && known->at_int(0) != 0;

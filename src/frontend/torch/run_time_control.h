@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// TorchScript's branches and loops that only a run decides: Relay's `if`, and a function that calls itself last. Their
-// graphs see the names around them and change tensors and lists there; what they change comes out as results.
+// TorchScript's branches and loops with conditions known only at run time: Relay's `if`, and a tail-recursive function.
+// Their graphs see the surrounding names and mutate tensors and lists there; what they mutate becomes additional
+// results.
 #pragma once
 #include "frontend/torch/importer.h"
 
 namespace tilewright::torch {
 
-// The outputs of the graph that the condition chooses.
+// The outputs of the graph that the condition selects.
 Values branch_at_run_time(NodeContext& c, const Expr& condition, const Graph& then_graph, const Graph& else_graph);
 
-// Body: (step, carried...) -> (whether to go on, carried...). `limit`: steps at most, null for no limit. Steps count
-// from `first`.
+// Body: (step, carried...) -> (whether to continue, carried...). `limit`: the maximum number of iterations, null for
+// none. Iterations are counted from `first`.
 struct ScriptLoop {
   const Graph& body;
   Expr limit, goes_on;
@@ -18,9 +19,9 @@ struct ScriptLoop {
 };
 Values loop_at_run_time(NodeContext& c, const ScriptLoop& loop, const Values& carried);
 
-// A branch's or step's results as expressions of the same types: values of other types lose them.
+// Gives the results of two branches (or iterations) the same types; where types differ they are hidden.
 void agree_on_types(NodeContext& c, std::vector<Expr>* a, std::vector<Expr>* b);
-// A scalar truth value.
+// The expression as a scalar boolean.
 Expr truth_of(NodeContext& c, const Expr& e);
 
 }  // namespace tilewright::torch

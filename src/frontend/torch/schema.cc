@@ -24,7 +24,7 @@ const json* find_member(const json& object, const char* name) {
   auto it = object.find(name);
   return it == object.end() || it->is_null() ? nullptr : &*it;
 }
-// A union: the one member that is there.
+// A union: an object with exactly one member.
 std::pair<std::string, const json&> only_member(const json& j, const char* what) {
   if (!j.is_object()) malformed(format("{} is not an object", what));
   auto found = j.end();
@@ -50,7 +50,7 @@ int64_t integer_of(const json& j, const char* what) {
     malformed(format("the graph's '{}' is beyond 64 bits", what));
   return j.get<int64_t>();
 }
-// Numbers that JSON has no digits for are written as texts or by name.
+// Numbers without a JSON notation (infinity, NaN) are written as strings or by name.
 double number_of(const json& j, const char* what) {
   if (j.is_number()) return j.get<double>();
   if (j.is_string()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checked access to the JSON of torch.export's schema: what is not there or of another kind leaves as a Diagnostic.
-// `what` is the name of the value in the schema.
+// Checked access to the JSON of torch.export's schema: a missing member or one of the wrong kind throws a Diagnostic.
+// `what` is the value's name in the schema.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,7 +14,7 @@ namespace tilewright::torch {
 [[noreturn]] void malformed(std::string what, std::string where = {});
 
 const nlohmann::json& member(const nlohmann::json& object, const char* name);
-const nlohmann::json* find_member(const nlohmann::json& object, const char* name);  // null where it is not there
+const nlohmann::json* find_member(const nlohmann::json& object, const char* name);  // null where it is absent
 std::pair<std::string, const nlohmann::json&> only_member(const nlohmann::json& j, const char* what);
 const nlohmann::json& list_of(const nlohmann::json& j, const char* what);
 std::string text_of(const nlohmann::json& j, const char* what);
@@ -22,7 +22,7 @@ int64_t integer_of(const nlohmann::json& j, const char* what);
 double number_of(const nlohmann::json& j, const char* what);
 bool bool_of(const nlohmann::json& j, const char* what);
 
-// Element types by the schema's numbers; 0 for a type that the schema has not.
+// Element types by the schema's numbers; 0 for a type that the schema does not have.
 DataType dtype_of(int64_t number);
 int64_t dtype_number(DataType dtype);
 

@@ -14,9 +14,9 @@ namespace tilewright::torch {
 namespace {
 
 constexpr const char* kTensorMark = "%";
-constexpr const char* kNumberMark = "#";  // a number of Python's, which gives way in type promotion
+constexpr const char* kNumberMark = "#";  // marks a Python number, which ranks lowest in type promotion
 
-// The argument again; what is no literal becomes an operand.
+// Rebuilds the argument; what is not a literal becomes an operand.
 Argument argument_of(const Value& v, std::vector<Expr>* operands, std::vector<size_t>* numbers) {
   Argument a;
   switch (v.kind) {
@@ -78,7 +78,7 @@ Value value_of(const Argument& a, const std::vector<Expr>& operands) {
   return a.text.starts_with(kNumberMark) ? Value::number(operands[at]) : Value(operands[at]);
 }
 
-// Operators whose result is a number of Python's.
+// Operators whose result is a Python number.
 bool makes_number(std::string_view target) {
   static constexpr std::string_view kTargets[] = {"aten.item",
                                                   "aten._local_scalar_dense",
@@ -100,7 +100,8 @@ bool makes_number(std::string_view target) {
          std::find(std::begin(kTargets), std::end(kTargets), without_overload(target)) != std::end(kTargets);
 }
 
-// The value with this size for those that only a run has, and this number; nothing where nothing is known of it.
+// The value with `size` in place of sizes known only at run time, and `number` in place of numbers; nothing if dtype or
+// rank is unknown.
 std::optional<Value> sample_of(const Value& v, int64_t size, int64_t number) {
   Value out = v;
   out.view = nullptr;
@@ -171,7 +172,7 @@ Values Importer::wait(const Node& node, const NamedValues& arguments) {
   return out;
 }
 
-// The node's converter is asked with some sizes in place of those that only a run has: dtypes and ranks are the same.
+// Infers results' dtypes and ranks: runs the converter with sample sizes in place of those known only at run time.
 void Importer::describe(const Node& node, const NamedValues& arguments, Values* made) {
   if (without_overload(node.target) == "aten.squeeze") return;
   static constexpr std::pair<int64_t, int64_t> kSizesAndNumbers[] = {{1, 0}, {1, 1}, {2, 1}, {8, 1}, {64, 1}};
@@ -190,12 +191,12 @@ void Importer::describe(const Node& node, const NamedValues& arguments, Values* 
         if (like[i].kind == Value::kTensor && like[i].expr) (*made)[i].like = likeness_of(like[i]);
       return;
     } catch (const ConversionFailure&) {
-      continue;  // nothing is known of its results
+      continue;  // nothing is known about its results
     }
   }
 }
 
-// What the dtype and rank of a value without a type answer.
+// Answers queries that need only the dtype and rank of a value without a type.
 std::optional<Values> Importer::answered(const Node& node, const NamedValues& arguments) {
   if (arguments.empty() || !arguments[0].second.expr || is_complete(arguments[0].second.expr->type))
     return std::nullopt;

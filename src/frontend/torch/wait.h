@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes whose conversion waits for sizes and values that only a run has: calls of onnx.node of the domain "torch",
-// which hold the node in the schema's form (docs/vm.md). onnx::convert_deferred meets them again.
+// Deferred nodes: calls of onnx.node with the domain "torch" that hold the node in the schema's JSON form (docs/vm.md).
+// onnx::convert_deferred converts them once sizes and values are known.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,10 +16,10 @@ namespace tilewright::torch {
 
 inline constexpr const char* kWaitingDomain = "torch";
 
-// The dtype and rank of a tensor, by its type or by what made it.
+// The dtype and rank of a tensor, from its type or from what produced it.
 std::optional<Likeness> likeness_of(const Value& v);
 
-// Converts a node that waited, for these operands. Leaves by ConversionFailure.
+// Converts a deferred node for these operands. Fails by ConversionFailure.
 std::vector<relay::Expr> convert_waiting(const std::string& node, const std::vector<relay::Expr>& operands,
                                          onnx::Importer& importer);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of an operator from a node of the JSON form.
+// Reads an operator's attributes from a JSON node.
 #include <algorithm>
 
 #include "base/format.h"
@@ -8,7 +8,7 @@
 namespace tilewright::relay {
 namespace {
 
-// Fields of an attribute struct from a node. Numbers and dtypes stand in place, everything else is a reference.
+// Fills an attribute struct from a node. Numbers and dtypes are stored in the node, all else as references.
 class FieldReader : public AttrVisitor {
  public:
   FieldReader(const JsonNodes& nodes, int64_t id) : nodes_(nodes), id_(id) {}
@@ -109,7 +109,7 @@ class FieldReader : public AttrVisitor {
   void list(const char* name, std::vector<T>* v) {
     int64_t id = reference(name);
     if (!id) return;
-    // One number where a list is meant: split's indices_or_sections says how many parts.
+    // A single number in place of a list: split's indices_or_sections gives the number of parts.
     int64_t single = 0;
     if (std::is_same_v<T, int64_t> && item(id, &single)) {
       sections = single;
@@ -132,7 +132,7 @@ Result<AttrsRef> read_attributes(const JsonNodes& nodes, const OpDef& op, int64_
   AttrsRef out = op.make_attrs ? op.make_attrs() : AttrsRef();
   if (!id || !out) return out;
   FieldReader reader(nodes, id);
-  auto* fresh = const_cast<AttrsNode*>(out.get());  // nobody else holds it yet
+  auto* fresh = const_cast<AttrsNode*>(out.get());  // not shared yet
   fresh->visit(reader);
   if (!reader.problem.empty())
     return json_error(format("the attribute {} of {} has a value of the wrong kind", reader.problem, op.name), id);
@@ -146,7 +146,7 @@ Result<AttrsRef> read_attributes(const JsonNodes& nodes, const OpDef& op, int64_
     set.sections = reader.sections;
     fresh->visit(set);
   }
-  // Fields of the classic structs that mean nothing here.
+  // Fields of the classic structs that have no meaning here.
   static constexpr std::string_view kIgnored[] = {"auto_scheduler_rewritten_layout", "meta_schedule_original_shape"};
   for (const std::string& name : nodes.attr_names(id)) {
     bool known = std::find(reader.known.begin(), reader.known.end(), name) != reader.known.end() ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of nodes that is the JSON form: objects of strings that name each other by index.
+// The node table of the JSON form: objects with string attributes that refer to each other by index.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -12,11 +12,11 @@
 
 namespace tilewright::relay {
 
-// ParseError with the node as its place.
+// A ParseError located at the node.
 Diagnostic json_error(std::string what, int64_t node = -1);
 
-// Every index that is given out is one of the table. Text that is not there reads as empty, references as 0, the null
-// node.
+// Checked access: every index it returns is within the table. A missing string reads as empty, a missing reference as
+// 0, the null node.
 class JsonNodes {
  public:
   Status load(std::string_view text);
@@ -29,7 +29,7 @@ class JsonNodes {
   int64_t reference(int64_t id, const char* name) const;
   std::vector<int64_t> list(int64_t id) const;
   std::vector<std::string> keys(int64_t id) const;
-  // The texts of all tensors, or null.
+  // The encoded texts of all tensors, or null.
   const nlohmann::json* tensors() const;
   static std::optional<int64_t> integer(const std::string& s);
   static std::optional<double> real(const std::string& s);
@@ -42,7 +42,7 @@ class JsonNodes {
   const nlohmann::json* nodes_ = nullptr;
 };
 
-// The attributes of a call of `op` from node `id`; their defaults where it is the null node.
+// The attributes of a call of `op` from node `id`; the defaults when that is the null node.
 Result<AttrsRef> read_attributes(const JsonNodes& nodes, const OpDef& op, int64_t id);
 
 }  // namespace tilewright::relay

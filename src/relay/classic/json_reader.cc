@@ -14,7 +14,7 @@
 namespace tilewright::relay {
 namespace {
 
-constexpr int kMaxDepth = 64;  // of types, patterns and lists; expressions are read without recursion
+constexpr int kMaxDepth = 64;  // nesting of types, patterns and lists; expressions are read without recursion
 
 class JsonReader {
  public:
@@ -31,7 +31,7 @@ class JsonReader {
     if (kind != "IRModule") return json_error(format("the root is '{}', not a module or a function", kind), root);
     std::vector<int64_t> types = nodes_.list(nodes_.reference(root, "type_definitions"));
     for (size_t i = 0; i + 1 < types.size(); i += 2) TW_TRY_STATUS(definition(types[i + 1], &out));
-    // Types of the globals first: functions may call each other in any order.
+    // Declares the types of all globals first, since functions may call each other in any order.
     std::vector<int64_t> functions = nodes_.list(nodes_.reference(root, "functions"));
     for (size_t i = 0; i + 1 < functions.size(); i += 2) {
       std::string name = name_of(functions[i]);
@@ -70,7 +70,7 @@ class JsonReader {
       return json_error(format("{} does not take {}", op.name, kind.substr(0, 64)), id);
     return read_attributes(nodes_, op, id);
   }
-  // Targets are left out: what they are made for is this compiler's to say.
+  // Targets are dropped: this compiler chooses what a function is compiled for.
   Result<std::string> listed_device(int64_t index) {
     const int64_t id = TW_TRY(listed("VirtualDevice", index));
     VirtualDevice out;
@@ -99,7 +99,7 @@ class JsonReader {
     }
     return json_error(format("the metadata has no {} number {}", kind.substr(0, 64), index));
   }
-  // Version 0.6 wrote names in place.
+  // Version 0.6 stored names in the node.
   std::string name_of(int64_t id) const {
     std::string in_place = nodes_.attr(id, "name_hint");
     return JsonNodes::integer(in_place) ? nodes_.text(nodes_.reference(id, "name_hint")) : in_place;
@@ -157,7 +157,7 @@ class JsonReader {
     if (kind == "tir.Var" || kind == "tir.SizeVar") return Dim::symbol(nodes_.text(nodes_.reference(id, "name")));
     return json_error(format("'{}' is not a dimension", kind.substr(0, 64)), id);
   }
-  // A function's type by its parameters' annotations.
+  // A function's type, from the annotations of its parameters.
   Result<Type> signature(int64_t id) {
     std::vector<Type> args;
     for (int64_t param : nodes_.list(nodes_.reference(id, "params"))) args.push_back(TW_TRY(variable_of(param))->type);
@@ -377,7 +377,7 @@ class JsonReader {
     return Expr(make_node<FunctionNode>(std::move(params), kids.back(), std::move(attrs), Span(), std::move(variables),
                                         declared));
   }
-  // A function's attribute; what has no kind here (a target, a device) is left out, as in texts.
+  // A function's attribute; kinds that do not exist here (targets, devices) are dropped, as in texts.
   std::optional<AttrValue> attribute(int64_t id) const {
     std::string kind = nodes_.kind(id);
     if (kind == "runtime.String") return AttrValue(nodes_.text(id));

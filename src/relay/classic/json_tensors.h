@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as the JSON form holds them: their record in base64.
+// Tensors in the JSON form: base64 of their binary record.
 #pragma once
 #include <string>
 

@@ -101,7 +101,7 @@ class Writer {
     return out.empty() ? out : ", \"data\": [" + out + "]";
   }
   int64_t array(const std::vector<int64_t>& ids) { return add("{\"type_key\": \"Array\"" + ids_text(ids) + "}"); }
-  // With keys: by name; without: keys and values in turn.
+  // A map node: keyed by name, or, without keys, alternating keys and values.
   int64_t map(const std::vector<std::string>& keys, const std::vector<int64_t>& ids) {
     std::string names;
     for (const std::string& key : keys) names += (names.empty() ? "" : ", ") + json_string(key);
@@ -128,7 +128,7 @@ class Writer {
   int64_t type(const Type& t) {
     auto it = types_.find(t.get());
     if (it != types_.end()) return it->second;
-    // Types of equal text are one node, too, unless they hold what is equal to itself only.
+    // Types with equal text share a node, unless they contain parts that are equal only to themselves (unknowns).
     const bool plain = !has_identity(t);
     int64_t id = 0;
     if (plain) {
@@ -210,7 +210,7 @@ class Writer {
   }
 
   int64_t expression(const Expr& root) {
-    // Patterns' variables are children, too, so everything a node names has been written before it.
+    // The variables of patterns count as children, so that every node is written before it is referenced.
     for (const Expr& e : post_order(root, true)) {
       if (done_.count(e.get())) continue;
       if (const auto* global = as<GlobalVarNode>(e)) {
@@ -228,7 +228,7 @@ class Writer {
     auto it = done_.find(e.get());
     if (it != done_.end()) return it->second;
     kept_exprs_.push_back(e);
-    return done_[e.get()] = one(e);  // operators and constructors, which are nobody's children
+    return done_[e.get()] = one(e);  // operators and constructors, which are no children
   }
   std::vector<int64_t> all(const std::vector<Expr>& es) {
     std::vector<int64_t> out;
@@ -368,7 +368,7 @@ class Writer {
     return array(ids);
   }
 
-  // The fields as the classic stack has them: numbers and dtypes in place, everything else a reference.
+  // The fields in the classic stack's encoding: numbers and dtypes in the node, all else as references.
   class FieldWriter : public AttrVisitor {
    public:
     FieldWriter(Writer* writer, bool is_split) : writer_(writer), is_split_(is_split) {}
@@ -408,7 +408,7 @@ class Writer {
     if (!c.attrs) return 0;
     const auto* op = as<OpNode>(c.callee);
     FieldWriter writer(this, op && std::string_view(op->def->name) == "split");
-    const_cast<AttrsNode*>(c.attrs.get())->visit(writer);  // the visitor only reads
+    const_cast<AttrsNode*>(c.attrs.get())->visit(writer);  // the visitor does not modify
     return node(c.attrs->type_name(), writer.fields);
   }
 
@@ -416,7 +416,7 @@ class Writer {
   int64_t device_ = 0;
   std::unordered_map<const TypeNode*, int64_t> types_;
   std::unordered_map<const ExprNode*, int64_t> done_;
-  std::vector<Type> kept_;  // objects whose addresses are keys
+  std::vector<Type> kept_;  // keeps objects alive whose addresses are keys
   std::vector<Expr> kept_exprs_;
   std::map<std::string, int64_t> type_names_, globals_, types_by_text_;
   std::map<const OpDef*, int64_t> ops_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every attribute struct of the built-in operators. Names, fields and defaults are the classic stack's; fields it does
-// not have are marked "ours". An empty out_dtype means "as the input".
+// All attribute structs of the built-in operators. Names, fields and defaults are the classic stack's; additional
+// fields are marked "ours". An empty out_dtype means "as the input".
 #pragma once
 #include "relay/ops/image/attrs_image.h"
 #include "relay/ops/image/attrs_vision.h"

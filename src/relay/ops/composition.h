@@ -21,11 +21,11 @@
 
 namespace tilewright::relay {
 
-// Operand i's sizes. Errors: FreeDimension where one is not known.
+// Operand i's shape. Errors: FreeDimension where a size is unknown.
 Result<std::vector<int64_t>> known_sizes(const TypeArgs& args, size_t i);
-// Operand i's integers. Errors: FreeDimension where it is no constant.
+// Operand i's integers. Errors: FreeDimension where it is not constant.
 Result<std::vector<int64_t>> known_values(const TypeArgs& args, size_t i);
-// Whether a constant of that many elements may be part of an expansion. Errors: LimitExceeded, TypeMismatch (negative).
+// Whether an expansion may contain a constant of this shape. Errors: LimitExceeded, TypeMismatch (a negative size).
 Status fits_constant(std::vector<int64_t> shape);
 
 class Composition {
@@ -43,7 +43,7 @@ class Composition {
   Expr tuple(std::vector<Expr> fields);
   Expr field(const Expr& tuple, int64_t i);
 
-  // Constants. A number takes the dtype of what it stands beside.
+  // Constants. A number takes the dtype of the other operand.
   Expr number(double value, DataType dtype);
   Expr numbers(const std::vector<double>& values, Ints shape, DataType dtype);
   Expr indices(const Ints& values, Ints shape);  // int64
@@ -63,16 +63,16 @@ class Composition {
   Expr clip(const Expr& x, double low, double high);
   Expr cast(const Expr& x, DataType dtype);  // x itself where it has the dtype
 
-  // Moves.
+  // Data movement.
   Expr reshape(const Expr& x, Ints shape);
   Expr transpose(const Expr& x, Ints axes);
   Expr expand_dims(const Expr& x, int64_t axis, int64_t count = 1);
   Expr broadcast(const Expr& x, Ints shape);
   Expr slice(const Expr& x, int64_t axis, int64_t begin, int64_t end, int64_t stride = 1);
   Expr take(const Expr& x, const Expr& indices, int64_t axis);
-  Expr concatenate(std::vector<Expr> parts, int64_t axis);               // one part: the part itself
-  Expr pad(const Expr& x, std::vector<Ints> widths, const Expr& value);  // x itself where nothing is added
-  // Over these axes; none: x itself.
+  Expr concatenate(std::vector<Expr> parts, int64_t axis);               // a single part: that part
+  Expr pad(const Expr& x, std::vector<Ints> widths, const Expr& value);  // x itself where all widths are zero
+  // Reductions over these axes; without axes, x itself.
   Expr sum(const Expr& x, Ints axes, bool keepdims = false);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record of the operator table in one call; the number of inputs is the number of documented operands.
+// Builds a record of the operator table in one call; the number of inputs is that of the documented operands.
 #pragma once
 #include <utility>
 #include <vector>
@@ -23,7 +23,7 @@ inline OpDef define_op(const char* name, const char* doc, std::vector<ArgDoc> op
   return d;
 }
 
-// A composed operator: everything follows from its expansion, but for the type where one is given.
+// A composed operator: everything but, optionally, the type follows from its expansion.
 inline OpDef define_composed(const char* name, const char* doc, std::vector<ArgDoc> operands, OpPattern pattern,
                              Result<Expr> (*expand)(const TypeArgs&), AttrsRef (*make)() = nullptr,
                              Result<Type> (*type)(const TypeArgs&) = nullptr) {

@@ -82,7 +82,7 @@ std::string last_axes(const std::string& layout, size_t count) {
   return layout_text({axes.end() - static_cast<int64_t>(count), axes.end()});
 }
 
-// Whether two lists of axes differ only in the letters' names.
+// Whether the two lists of axes are equal up to renaming letters.
 bool alike(const std::vector<LayoutAxis>& a, const std::vector<LayoutAxis>& b) {
   if (a.size() != b.size()) return false;
   std::map<char, char> there, back;
@@ -94,7 +94,7 @@ bool alike(const std::vector<LayoutAxis>& a, const std::vector<LayoutAxis>& b) {
   return true;
 }
 
-// `layout` changed as `from` was to become `to`; the shorter of the two lies along the last axes of the other.
+// Changes `layout` as `from` changes to `to`; ranks are aligned at the last axis.
 AxisLayout changed_likewise(const std::string& layout, const std::string& from, const std::string& to) {
   const auto own = layout_axes(layout), reference = layout_axes(from);
   const auto &large = reference.size() > own.size() ? reference : own,
@@ -106,7 +106,7 @@ AxisLayout changed_likewise(const std::string& layout, const std::string& from, 
       if (upper(axis.letter) == upper(large[static_cast<size_t>(i)].letter)) return std::nullopt;
   if (!alike(tail, small)) return std::nullopt;
   if (own.empty()) return layout;
-  std::map<char, char> name;  // of the reference's letters
+  std::map<char, char> name;  // from the reference's letters
   std::string used;
   for (size_t i = 0; i < std::min(own.size(), reference.size()); ++i) {
     const char mine = upper(own[own.size() - 1 - i].letter);
@@ -130,7 +130,7 @@ AxisLayout changed_likewise(const std::string& layout, const std::string& from, 
   return layout_text(out);
 }
 
-// Axes of size 1 are split into blocks of one.
+// Blocked axes of size 1 get blocks of one.
 std::string with_fitting_blocks(const std::string& layout, const std::string& old, const Shape& shape) {
   auto axes = layout_axes(layout);
   for (LayoutAxis& axis : axes) {
@@ -180,7 +180,7 @@ Inferred joined(const LayoutQuery& q) {
     for (const AxisLayout& l : q.before)
       if (!layout) layout = l;
   } else {
-    // The first layout in which every part is a whole number of blocks, as the classic stack picks it.
+    // The first layout whose blocks divide every part, by the classic stack's rule.
     for (size_t i = 0; i < q.inputs() && !layout; ++i) {
       if (!q.before[i] || !(*q.now)[i]) continue;
       const char letter = letter_at(*q.before[i], axis, rank);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How layouts go through operators: the layouts an operator's operands and results have before a change, and those it
-// takes and gives where some operands come in others; its attributes follow (axes, widths, its own layout).
+// How layouts propagate through operators: the layouts of operands and results before a change, and those that an
+// operator takes and gives once some operands have another layout; axes, widths and layout attributes are adapted.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace tilewright::relay {
 
-// A layout's text ("NCHW16c"; "" of a scalar), or nothing: not known.
+// A layout ("NCHW16c"; "" for a scalar), or nothing when unknown.
 using AxisLayout = std::optional<std::string>;
 using AxisLayouts = std::vector<AxisLayout>;
 
@@ -28,15 +28,15 @@ struct LayoutAxis {
 };
 std::vector<LayoutAxis> layout_axes(const std::string& layout);
 std::string layout_text(const std::vector<LayoutAxis>& axes);
-// Axes that are no blocks.
+// The number of axes that are not blocks.
 size_t whole_axes(const std::string& layout);
 
 struct LayoutInference {
-  AxisLayouts in, out;  // one for each operand (tuples by their fields) and each result
+  AxisLayouts in, out;  // one for each operand (a tuple: for each field) and each result
   AttrsRef attrs;
 };
-// `now`: the operands' layouts after the change, or null before there is one; `before`: those of the old graph, as far
-// as they are known; `types`: the old operands'.
+// `now`: the operands' layouts after the change, null when there is none yet; `before`: those of the old graph, where
+// known; `types`: the old operands' types.
 struct LayoutQuery {
   const AttrsRef& attrs;
   const AxisLayouts* now;
@@ -47,14 +47,14 @@ struct LayoutQuery {
   bool tensors() const {
     return std::all_of(types.begin(), types.end(), [](const Type& t) { return as_tensor(t) != nullptr; });
   }
-  // The first operand's layouts, after and before, where both are known.
+  // Whether the first operand's layout is known both before and after the change.
   bool moves() const { return now && (*now)[0] && before[0]; }
 };
-// Element by element from one operand: its attributes speak of no axes, so that it is the same in every layout.
+// Elementwise in one operand and without axis attributes, so that any layout will do.
 inline bool is_layout_free(const OpDef& op, size_t operands) {
   return operands == 1 && op.pattern == OpPattern::kElemWise;
 }
-// By the operator's fact, else by its pattern. Nothing: it works in one layout only, or cannot follow.
+// By the operator's own rule, else by its pattern. Nothing: the operator requires its layout, or cannot follow.
 std::optional<LayoutInference> infer_layouts(const OpDef& op, const LayoutQuery& query);
 
 namespace layouts {
@@ -69,12 +69,12 @@ void add(const FactsOf& facts, std::span<const Entry> entries);
 
 char upper(char c);
 char lower(char c);
-// The place of an axis among all of them, or -1.
+// The index of an axis among all axes, or -1.
 int64_t place_of(const std::string& layout, char letter);
 bool is_split(const std::string& layout, char letter);
-// The letter of the old layout's axis, or 0.
+// The letter of an axis in the old layout, or 0.
 char letter_at(const std::string& layout, int64_t axis, size_t rank);
-// Where an axis that attributes name is now; nothing where a block is in the way.
+// Where an axis named by an attribute is in the new layout; nothing when it has been split into blocks.
 std::optional<int64_t> axis_after(const LayoutQuery& q, int64_t axis);
 
 template <class A, class F>
@@ -85,14 +85,14 @@ AttrsRef changed(const AttrsRef& attrs, F&& change) {
   });
 }
 
-// Operands and results in one layout.
+// All operands and results in the same layout.
 Inferred same_everywhere(const LayoutQuery& q);
 // Two operands that broadcast.
 Inferred broadcast(const LayoutQuery& q);
 // The fields of a tuple, along the axis of ConcatenateAttrs.
 Inferred joined(const LayoutQuery& q);
 
-// What says itself which layouts it takes.
+// Operators with layout attributes of their own.
 template <class A>
 Inferred convolution(const LayoutQuery& q) {
   const A& a = *attrs_as<A>(q.attrs);
@@ -101,7 +101,7 @@ Inferred convolution(const LayoutQuery& q) {
   return LayoutInference{{a.data_layout, kernel}, {a.out_layout.empty() ? a.data_layout : a.out_layout}, q.attrs};
 }
 
-// The first operand and result lie in any layout; the other operands and results are vectors along the axis.
+// The first operand and result take any layout; the other operands and results are vectors along the axis.
 template <class A>
 Inferred along_axis(const LayoutQuery& q) {
   if (q.types.empty() || !as_tensor(q.types[0])) return std::nullopt;
@@ -113,7 +113,7 @@ Inferred along_axis(const LayoutQuery& q) {
     if (!at) return std::nullopt;
     const char letter = letter_at(*q.before[0], axis, q.shape(0).size());
     if (is_split(*(*q.now)[0], letter)) {
-      at = positive_axis(axis, q.shape(0).size());  // back to the old layout
+      at = positive_axis(axis, q.shape(0).size());  // the axis in the old layout
     } else {
       layout = (*q.now)[0];
     }

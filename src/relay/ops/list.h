@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families of built-in operators, by folder: each is one file there that defines
-// `std::vector<OpDef> <family>_ops()`. Facts that are long lie beside them, in files that define
-// `void <facts>(const FactsOf&)`.
+// The families of built-in operators, by folder. Each is one file that
+// defines `std::vector<OpDef> <family>_ops()`; long lists of facts have
+// files of their own, which define `void <facts>(const FactsOf&)`.
 #pragma once
 // clang-format off
 #define TW_OP_FAMILIES(X) \

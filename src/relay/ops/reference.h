@@ -23,7 +23,7 @@ double unit_roundoff(DataType dtype);
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 
-// The call's output type i as a tensor type with constant dims (evaluate_op makes sure of it).
+// The call's output type i as a tensor type with constant dims (evaluate_op ensures that).
 const TensorTypeNode& out_tensor(const EvalArgs& args, size_t i = 0);
 std::vector<int64_t> out_shape(const EvalArgs& args, size_t i = 0);
 Value out_value(const EvalArgs& args, size_t i = 0);
@@ -39,10 +39,10 @@ inline Diagnostic eval_error(std::string message) {
 
 // An int64 wrapped to the dtype's width, sign- or zero-extended.
 int64_t wrap_int(DataType dtype, int64_t value);
-// A float truncated to an integer dtype: wraps, NaN gives 0, values beyond int64 its ends.
+// Truncates a float to an integer dtype: wraps around; NaN gives 0, values beyond int64 its nearest bound.
 int64_t float_to_int(DataType to, double x);
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
-// Strides that read `shape` as `out` (numpy broadcasting): 0 along axes of size 1.
+// Strides that broadcast `shape` to `out` (numpy rules): 0 along axes of size 1.
 std::vector<int64_t> broadcast_strides(const std::vector<int64_t>& shape, const std::vector<int64_t>& out);
 // out[i...] = in[offset + i . strides]: transposes, slices, flips and broadcasts.
 Value strided_copy(const Value& in, std::vector<int64_t> shape, const std::vector<int64_t>& strides,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations, most of them composed of graph operators that fuse into whatever produces their input.
+// Activations. Most are composed of elementwise graph operators, which fuse into the operator that produces their
+// input.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -100,9 +101,9 @@ Values leaky_relu(NodeContext& c) {
 
 Values prelu(NodeContext& c) {
   Expr x = c.input(0), slope = c.input(1);
-  // Before opset 7 a vector of slopes runs along the channels.
+  // Before opset 7 a vector of slopes runs along the channel axis.
   if (c.opset() < 7 && c.rank(slope) == 1 && c.rank(x) > 2) slope = c.expand(slope, 1, c.rank(x) - 2);
-  // (C, 1, 1) against (N, C, H, W): one slope for each channel.
+  // A slope of shape (C, 1, 1) for data of shape (N, C, H, W): one slope per channel.
   auto s = static_shape(c.shape(slope));
   if (s && c.rank(x) >= 2 && c.rank(slope) == c.rank(x) - 1 && c.shape(x)[1] == c.shape(slope)[0]) {
     bool vector = true;
@@ -120,7 +121,7 @@ Values thresholded_relu(NodeContext& c) {
 }
 
 Values shrink(NodeContext& c) {
-  // The bounds and the bias are real numbers, also for integers.
+  // The bounds and the bias are computed in floating point, also where the data are integers.
   const DataType dtype = c.dtype(c.input(0));
   Expr x = dtype.is_float() ? c.input(0) : c.cast(c.input(0), kFloat64);
   double lambda = c.float_attr("lambd", 0.5), bias = c.float_attr("bias", 0);
@@ -130,7 +131,7 @@ Values shrink(NodeContext& c) {
   return {dtype.is_float() ? y : c.cast(y, dtype)};
 }
 
-// Before opset 13 the tensor is a matrix: the axes before `axis` and those from it on.
+// Before opset 13 the tensor is flattened to a matrix: axes before `axis` are rows, `axis` and those behind it columns.
 Values softmax_like(NodeContext& c, const char* op) {
   Expr x = c.input(0);
   int64_t rank = c.rank(x);

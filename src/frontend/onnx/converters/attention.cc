@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and its relatives, written out in matrix products and softmax so that the compiler's own matching sees
-// them.
+// Attention and related operators, written out as matrix products and softmax, the form that the compiler's attention
+// matching recognises.
 #include <cmath>
 #include <limits>
 
@@ -29,7 +29,7 @@ Expr repeated(NodeContext& c, const Expr& x, int64_t times, int64_t axis) {
                 }));
 }
 
-// (batch, sequence, heads * size) as (batch, heads, sequence, size).
+// (batch, sequence, heads * size) to (batch, heads, sequence, size).
 Expr split_heads(NodeContext& c, const Expr& x, int64_t heads) {
   const auto d = dims_of_rank(c, x, 3, "queries, keys and values");
   if (heads < 1 || d[2] % heads != 0) c.fail(format("{} heads do not divide a size of {}", heads, d[2]));
@@ -80,7 +80,7 @@ Values attention(NodeContext& c) {
   int64_t q_heads = c.dims(q)[1], kv_heads = c.dims(k)[1], queries = c.dims(q)[2], keys = c.dims(k)[2];
   if (kv_heads < 1 || q_heads % kv_heads != 0)
     c.fail_type(format("{} query heads do not share {} key heads evenly", q_heads, kv_heads));
-  // Every key head serves as many query heads.
+  // Grouped queries: each key/value head is shared by q_heads / kv_heads query heads.
   k = repeated(c, k, q_heads / kv_heads, 1), v = repeated(c, v, q_heads / kv_heads, 1);
 
   Expr scores = batched_product(c, c.mul(q, c.scalar(scale, dtype)), k, true);
@@ -92,7 +92,7 @@ Values attention(NodeContext& c) {
   if (c.has(3)) {
     Expr mask = c.input(3);
     bool boolean = c.dtype(mask).is_bool();
-    // A shorter mask hides the keys past its end.
+    // A mask with fewer columns than there are keys masks the keys past its end.
     int64_t missing = keys - c.dims(mask).back();
     if (missing > 0) {
       std::vector<Ints> widths(static_cast<size_t>(c.rank(mask)), Ints{0, 0});
@@ -103,12 +103,12 @@ Values attention(NodeContext& c) {
     scores = c.add(scores, boolean ? c.where(mask, zero, low) : c.cast(mask, dtype));
   }
   if (c.int_attr("is_causal", 0) != 0) {
-    // Query i sees the past and the keys up to its own place.
+    // Causal: query i attends to the past and to the keys up to its own position.
     Expr seen = c.call("greater_equal", {c.expand(c.counting(queries, past), 1), c.expand(c.counting(keys), 0)});
     scores = c.add(scores, c.where(seen, zero, low));
   }
   if (c.has(6)) {
-    // The number of keys of each batch that are not padding.
+    // For each batch, the number of keys that are not padding.
     Expr limit = c.expand(c.cast(c.input(6), kInt64), 1, 3);
     Expr index = c.reshape(c.counting(keys), {1, 1, 1, keys});
     scores = c.add(scores, c.where(c.call("less", {index, limit}), zero, low));
@@ -153,7 +153,7 @@ Values rotary_embedding(NodeContext& c) {
   return {rank == 3 ? c.reshape(turned, c.dims(x)) : c.transpose(turned, {0, 2, 1, 3})};
 }
 
-// A recurrence over time on a (key, value) state; unrolled.
+// Linear attention: a recurrence over time on a state of shape (key, value), unrolled.
 Values linear_attention(NodeContext& c) {
   int64_t q_heads = c.int_attr("q_num_heads"), kv_heads = c.int_attr("kv_num_heads");
   std::string rule = c.string_attr("update_rule", "gated_delta");
@@ -195,7 +195,7 @@ Values linear_attention(NodeContext& c) {
   return {c.cast(y, dtype), c.cast(state, state_type)};
 }
 
-// A depthwise convolution over time that looks back only.
+// A causal depthwise convolution over time: each output depends on the current and earlier inputs only.
 Values causal_conv(NodeContext& c) {
   Expr x = c.input(0), weight = c.input(1);
   if (c.rank(x) != 3 || c.rank(weight) != 3) c.fail_type("its input and weight must have rank 3");
@@ -218,7 +218,7 @@ Values causal_conv(NodeContext& c) {
   return {y, c.slice(padded, 2, d[2], d[2] + width - 1)};
 }
 
-// Attention whose scores and probabilities pass through subgraphs.
+// Attention with user-supplied subgraphs that modify its scores and probabilities.
 Values flex_attention(NodeContext& c) {
   Expr q = c.input(0), k = c.input(1), v = c.input(2);
   if (c.rank(q) != 4 || c.rank(k) != 4 || c.rank(v) != 4) c.fail_type("its queries, keys and values must have rank 4");
@@ -241,7 +241,7 @@ Values flex_attention(NodeContext& c) {
   return {c.cast(batched_product(c, weights, c.cast(v, precision), false), c.dtype(v))};
 }
 
-// New keys or values written into a cache along an axis, at a place for each batch; circular caches wrap around.
+// Writes new keys or values into a cache along an axis, at an offset per batch; a circular cache wraps around.
 Values tensor_scatter(NodeContext& c) {
   Expr cache = c.input(0), update = c.input(1);
   Ints d = c.dims(update);
@@ -250,7 +250,7 @@ Values tensor_scatter(NodeContext& c) {
   int64_t size = c.dims(cache)[static_cast<size_t>(axis)];
   std::string mode = c.string_attr("mode", "linear");
   if (mode != "linear" && mode != "circular") c.fail(format("its mode '{}' is unknown", mode));
-  Expr places = c.expand(c.counting(d[static_cast<size_t>(axis)]), 1, rank - axis - 1);  // along the axis
+  Expr places = c.expand(c.counting(d[static_cast<size_t>(axis)]), 1, rank - axis - 1);  // positions along the axis
   if (c.has(2)) places = c.add(places, c.expand(c.cast(c.input(2), kInt64), 1, rank - 1));
   if (mode == "circular") places = c.call("floor_mod", {places, c.scalar(static_cast<double>(size), kInt64)});
   return {c.call("scatter_elements", {cache, c.broadcast_to(places, d), update},

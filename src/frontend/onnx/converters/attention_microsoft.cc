@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft: attention as onnxruntime's optimiser and the exporters of language models write it, in the same
+// com.microsoft: attention as onnxruntime's optimiser and language model exporters write it, expressed by the same
 // products and softmax as ONNX's own.
 #include <array>
 #include <cmath>
@@ -15,15 +15,15 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// The lowest score: what is hidden by order, whatever the mask adds.
+// The score of a key that causality hides: -inf, so that no mask can raise it.
 Expr hidden_score(NodeContext& c, DataType dtype) { return c.scalar(-std::numeric_limits<double>::infinity(), dtype); }
 Expr score_of(NodeContext& c, const Expr& seen, double hidden, DataType dtype) {
   return c.where(seen, c.scalar(0, dtype), c.scalar(hidden, dtype));
 }
 
-// What a mask adds to the scores. Masks: (batch) numbers of keys, (2 * batch) ends and then begins, (3 * batch + 2)
-// numbers of keys and two running sums that say no more, (batch, keys), (batch, queries, keys), and (batch, 1, n, n) of
-// which the last queries and the first keys count.
+// The additive mask for the scores. Accepted shapes: (batch), the number of keys; (2 * batch), end then begin
+// positions; (3 * batch + 2), numbers of keys and two prefix sums that repeat them; (batch, keys); (batch, queries,
+// keys); and (batch, 1, n, n), of which the last rows and the first columns are used.
 Expr mask_scores(NodeContext& c, const Expr& mask, const Ints& scores, DataType dtype) {
   const int64_t batch = scores[0], queries = scores[2], keys = scores[3];
   const double hidden = c.float_attr("mask_filter_value", -10000);
@@ -52,7 +52,7 @@ Expr mask_scores(NodeContext& c, const Expr& mask, const Ints& scores, DataType 
   return score_of(c, c.call("greater", {wide, c.scalar(0, c.dtype(mask))}), hidden, dtype);
 }
 
-// Query i sees the keys up to its own place, which is `past` + i.
+// Causal mask: query i stands at position past + i and attends to the keys up to there.
 Expr order_scores(NodeContext& c, int64_t queries, int64_t keys, int64_t past, DataType dtype) {
   Expr seen = c.call("greater_equal", {c.expand(c.counting(queries, past), 1), c.expand(c.counting(keys), 0)});
   return c.where(seen, c.scalar(0, dtype), hidden_score(c, dtype));
@@ -64,9 +64,9 @@ double scale_of(NodeContext& c, int64_t size) {
 }
 
 struct AttentionResult {
-  Expr y, scores;  // (batch, sequence, heads * size); the scores before the softmax
+  Expr y, scores;  // y: (batch, sequence, heads * size); scores: before the softmax
 };
-// Heads attend: mask, order (unidirectional) and bias are those of the node.
+// Attention of split heads; mask, causality (`unidirectional`) and bias are the node's.
 AttentionResult attend(NodeContext& c, const Expr& q, const Expr& k, const Expr& v, const Expr& mask,
                        const Expr& bias) {
   const DataType dtype = c.dtype(q);
@@ -82,8 +82,8 @@ AttentionResult attend(NodeContext& c, const Expr& q, const Expr& k, const Expr&
 
 Expr given(NodeContext& c, size_t i) { return c.has(i) ? c.input(i) : Expr(); }
 
-// Queries, keys and values side by side in one product, then attention; past and present are (2, batch, heads, keys,
-// size).
+// Self-attention from one projection that holds queries, keys and values side by side; past and present are (2, batch,
+// heads, keys, size).
 Values attend_to_itself(NodeContext& c, const Expr& qkv, Ints widths, const Expr& mask, const Expr& past,
                         const Expr& bias) {
   const int64_t heads = c.int_attr("num_heads"), width = dims_of_rank(c, qkv, 3, "queries, keys and values")[2];
@@ -127,8 +127,8 @@ Values quantized_attention(NodeContext& c) {
   return attend_to_itself(c, qkv, {}, given(c, 5), given(c, 8), Expr());
 }
 
-// Queries, keys and values of MultiHeadAttention: apart, keys and values as heads, or packed as (batch, sequence,
-// heads, 3, size) and (batch, sequence, heads, 2, size).
+// The queries, keys and values of MultiHeadAttention, in any of its forms: separate; keys and values split into heads;
+// or packed as (batch, sequence, heads, 3, size) or (batch, sequence, heads, 2, size).
 std::array<Expr, 3> multi_head_operands(NodeContext& c, int64_t heads) {
   const Expr query = c.input(0);
   auto of_packed = [&](const Expr& packed, int64_t i) {
@@ -159,12 +159,12 @@ Values multi_head_attention(NodeContext& c) {
 
 // --- GroupQueryAttention
 
-// What its inputs say of time: seqlens_k holds the number of keys of each batch less one.
+// Positions of keys and queries, from the input seqlens_k, which holds each batch's number of keys minus one.
 struct Timeline {
-  int64_t queries = 0, keys = 0;  // keys: places in the present
-  bool prompt = false;            // everything so far is new
-  Expr past;                      // (batch, 1): keys before the new ones
-  Expr places;                    // (batch, queries): of the new keys and queries
+  int64_t queries = 0, keys = 0;  // keys: length of the present cache
+  bool prompt = false;            // no past: all keys are new
+  Expr past;                      // (batch, 1): number of keys before the new ones
+  Expr places;                    // (batch, queries): positions of the new keys and queries
 };
 
 Timeline timeline_of(NodeContext& c, int64_t batch, int64_t queries) {
@@ -182,7 +182,7 @@ Timeline timeline_of(NodeContext& c, int64_t batch, int64_t queries) {
   return t;
 }
 
-// x (batch, heads, sequence, size) with `keys` places along the sequence.
+// x (batch, heads, sequence, size) cut or zero-padded to `keys` positions of the sequence.
 Expr with_places(NodeContext& c, const Expr& x, int64_t keys) {
   const int64_t missing = keys - dims_of_rank(c, x, 4, "cache")[2];
   if (missing <= 0) return x;
@@ -191,7 +191,7 @@ Expr with_places(NodeContext& c, const Expr& x, int64_t keys) {
                 }));
 }
 
-// The cache with the new keys or values behind the past; zeros follow.
+// The cache: past keys (or values), then the new ones, then zeros.
 Expr extended_cache(NodeContext& c, const Timeline& t, const Expr& past, const Expr& fresh) {
   const Ints d = c.dims(fresh);
   if (t.prompt) return with_places(c, fresh, t.keys);
@@ -244,7 +244,7 @@ Expr normalized_heads(NodeContext& c, const Expr& x, size_t weight) {
   return c.mul(c.mul(x, c.call("rsqrt", {c.add(power, epsilon)})), c.input(weight));
 }
 
-// Which of the keys each query sees: (batch or 1, 1, queries, keys).
+// The attention mask: which keys each query attends to, (batch or 1, 1, queries, keys).
 Expr visible_keys(NodeContext& c, const Timeline& t, int64_t batch) {
   const int64_t window = c.int_attr("local_window_size", -1);
   const Expr index = c.reshape(c.counting(t.keys), {1, 1, 1, t.keys});
@@ -259,7 +259,7 @@ Expr visible_keys(NodeContext& c, const Timeline& t, int64_t batch) {
   return seen;
 }
 
-// Softmax with one more score in every row's sum: that of the head's sink, or 0.
+// Softmax whose denominator has one more term: the exponential of the head's sink, or of 0.
 Expr softmax_with_sink(NodeContext& c, const Expr& scores, const Expr& sink) {
   const Ints d = c.dims(scores);
   const Expr column = sink ? c.broadcast_to(c.reshape(sink, {1, d[1], 1, 1}), {d[0], d[1], d[2], 1})
@@ -300,7 +300,7 @@ Values group_query_attention(NodeContext& c) {
   return {merge_heads(c, y), present_key, present_value};
 }
 
-// Angles by position: one first position for all, or (batch, sequence) of them.
+// Angles selected by position: positions are one start for the whole batch, or (batch, sequence).
 Values rotary_embedding_by_position(NodeContext& c) {
   if (c.int_attr("is_packed_batching", 0) != 0) c.unsupported("sequences packed without padding");
   const Expr x = c.input(0);
@@ -309,7 +309,7 @@ Values rotary_embedding_by_position(NodeContext& c) {
   const Ints d = c.dims(x);
   const int64_t rotated = 2 * dims_of_rank(c, c.input(2), 2, "table of angles")[1];
   int64_t heads = c.int_attr("num_heads", 0);
-  // Without a number of heads the angles are those of a whole head.
+  // Without a head count, the head size follows from the tables of angles: they cover a whole head.
   if (rank == 3 && heads == 0) heads = rotated > 0 ? d[2] / rotated : 0;
   if (rank == 3 && (heads < 1 || d[2] % heads != 0)) c.fail(format("{} heads do not divide a size of {}", heads, d[2]));
   const Expr whole = rank == 3 ? c.reshape(x, {d[0], d[1], heads, d[2] / heads}) : c.transpose(x, {0, 2, 1, 3});

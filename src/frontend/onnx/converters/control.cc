@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow that is decided at import time, sequences of known length, and operators that do nothing at inference.
+// Control flow that can be resolved at import time, sequences of known length, and operators without effect at
+// inference.
 #include <algorithm>
 #include <random>
 
@@ -12,8 +13,8 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kMaxUnrolled = 10'000;  // steps of one loop
-// In a VM program, which can run loops, only short ones are unrolled; an ordinary module needs them all unrolled.
+constexpr int64_t kMaxUnrolled = 10'000;  // iterations of one loop
+// A VM program has loops, so there only short loops are unrolled; elsewhere unrolling is the only way.
 constexpr int64_t kMostUnrolledInProgram = 16;
 
 Values identity(NodeContext& c) { return {c.value(0)}; }
@@ -23,7 +24,7 @@ Values dropout(NodeContext& c) {
   const double ratio = training && c.has(1) ? c.constant(c.input(1), "ratio").at_double(0) : training ? 0.5 : 0;
   if (!(ratio >= 0 && ratio < 1)) c.fail(format("its ratio is {}", ratio));
   if (ratio != 0) {
-    // numpy's uniform numbers in [0, 1) from the seed, so that a seed says what is dropped.
+    // numpy's uniform numbers in [0, 1) for the seed: the elements dropped are those of the reference implementation.
     const int64_t seed = c.int_attr("seed", 0);
     std::mt19937 engine(static_cast<uint32_t>(seed));
     Tensor kept = Tensor::zeros(kBool, c.dims(c.input(0)));
@@ -52,7 +53,7 @@ Values if_else(NodeContext& c) {
   const Tensor* known = c.known(c.input(0));
   if (!known) {
     if (c.importer().programs()) return branch_at_run_time(c, subgraph(c, "then_branch"), subgraph(c, "else_branch"));
-    c.constant(c.input(0), "condition");  // fails, and notes which inputs it depends on
+    c.constant(c.input(0), "condition");  // fails, and records the inputs it depends on
   }
   if (known->size() != 1) c.fail_type("its condition is not one boolean");
   Values out = c.inline_graph(subgraph(c, known->at_int(0) != 0 ? "then_branch" : "else_branch"), {});
@@ -60,8 +61,8 @@ Values if_else(NodeContext& c) {
   return out;
 }
 
-// What `unrolled` makes; nothing where a loop at run time is better: its steps depend on values, or there are many of
-// what only a program has. Without programs everything is unrolled.
+// The result of `unrolled`; nothing where a run-time loop is the better form: its iterations depend on values, or a
+// program would unroll too many. Without programs every loop is unrolled.
 template <class Unrolled>
 std::optional<Values> where_unrolled(NodeContext& c, int64_t steps, Unrolled&& unrolled) {
   Importer& importer = c.importer();
@@ -83,7 +84,7 @@ std::optional<Values> where_unrolled(NodeContext& c, int64_t steps, Unrolled&& u
   return out;
 }
 
-// The number of steps must be known. Body: (step, condition, carried...) -> (condition, carried..., scanned...).
+// Requires a known number of iterations. Body: (step, condition, carried...) -> (condition, carried..., scanned...).
 Values unrolled_loop(NodeContext& c, const Graph& body) {
   int64_t limit = INT64_MAX;
   if (c.has(0)) limit = c.int_scalar(0, "trip count");
@@ -106,7 +107,7 @@ Values unrolled_loop(NodeContext& c, const Graph& body) {
   Values out = carried;
   for (size_t i = 0; i < scanned.size(); ++i) {
     if (scanned[i].empty()) {
-      // No step: an empty tensor of the body's type.
+      // Without iterations: an empty tensor of the type that the body declares.
       const ValueType& t = body.outputs[i + 1 + carried.size()].type;
       std::vector<int64_t> shape = {0};
       if (!t.elem || !t.shape) c.unsupported("a loop without steps and with an output of unknown type");
@@ -131,7 +132,7 @@ Values loop(NodeContext& c) {
   return out ? *out : loop_at_run_time(c, body);
 }
 
-// A Scan's attributes, and its steps unrolled. Body: (state..., slices...) -> (state..., slices...).
+// A Scan's attributes, and its iterations unrolled. Body: (state..., slices...) -> (state..., slices...).
 struct ScanSteps {
   NodeContext& c;
   const Graph& body;
@@ -171,7 +172,7 @@ struct ScanSteps {
   }
 };
 
-// Each sample of a batch by itself, as version 8 has it: its first input, the lengths of the samples, is left out.
+// Opset 8's batched form: each sample is scanned by itself. The first input, the sequence lengths, was removed.
 Values scan_of_batch(NodeContext& c, ScanSteps& steps) {
   if (c.has(0)) c.unsupported("samples of different lengths");
   const auto inputs = steps.states + steps.scans;
@@ -203,7 +204,7 @@ Values scan_of_batch(NodeContext& c, ScanSteps& steps) {
   return out;
 }
 
-// The extent of an axis; more than can be unrolled where it is not known.
+// The extent of an axis; where it is unknown, more than can be unrolled.
 int64_t length_of(const Expr& e, int64_t axis) {
   const auto* t = as_tensor(e->type);
   const auto rank = t ? static_cast<int64_t>(t->shape.size()) : 0;
@@ -211,7 +212,7 @@ int64_t length_of(const Expr& e, int64_t axis) {
   return t->shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)].constant().value_or(kMaxUnrolled + 1);
 }
 
-// Unrolled along the scan axes, or a loop.
+// Unrolled along the scan axes, or a loop at run time.
 Values scan(NodeContext& c) {
   const bool batched = c.opset() < 9;
   const Graph& body = subgraph(c, "body");
@@ -348,7 +349,7 @@ Values sequence_map(NodeContext& c) {
   return out;
 }
 
-// Optionals: an absent one is a Value without content.
+// An absent optional is a Value without content.
 Values optional(NodeContext& c) { return {c.has(0) ? c.value(0) : Value()}; }
 Values optional_has_element(NodeContext& c) { return {c.scalar(c.has(0), kBool)}; }
 Values optional_get_element(NodeContext& c) { return {c.value(0)}; }

@@ -13,7 +13,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Negative padding crops, before the operator.
+// Negative padding becomes a crop in front of the operator, and is removed from the window.
 Expr crop_negative_pads(NodeContext& c, Expr x, Window* w) {
   auto n = static_cast<size_t>(w->n);
   for (size_t i = 0; i < n; ++i) {
@@ -106,7 +106,7 @@ AttrsRef transposed_attrs(const Window& w, int64_t groups, int64_t channels, con
 
 Values conv_transpose(NodeContext& c) {
   Expr x = c.input(0), weight = c.input(1);
-  // auto_pad means something else here: read the window without it.
+  // For transposed convolutions auto_pad has another meaning: the window is read without it.
   std::string mode = c.string_attr("auto_pad", "NOTSET");
   Window w;
   w.n = c.rank(x) - 2;
@@ -129,7 +129,7 @@ Values conv_transpose(NodeContext& c) {
     Ints sizes = c.dims(x);
     if (wanted.empty())
       for (size_t i = 0; i < n; ++i) wanted.push_back(sizes[i + 2] * w.strides[i]);
-    // Old files give the batch and channels as well.
+    // Old files list all axes, batch and channels included.
     if (wanted.size() == n + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
     check_window(c, wanted, n, "output_shape", 1);
     for (size_t i = 0; i < n; ++i) {
@@ -159,7 +159,8 @@ Values conv_transpose(NodeContext& c) {
   return {add_bias(c, y, 2)};
 }
 
-// Every tap of the window reads where its offset points, between elements; a product with the weight sums the taps.
+// Deformable convolution: each tap of the window samples, bilinearly, where its offset points; a product with the
+// weight sums the taps.
 Values deform_conv(NodeContext& c) {
   Expr x = c.input(0), weight = c.input(1), offset = c.input(2);
   if (c.rank(x) != 4 || c.rank(weight) != 4 || c.rank(offset) != 4)
@@ -179,7 +180,7 @@ Values deform_conv(NodeContext& c) {
   }
   if (o[0] != d[0] || o[1] != sets * taps * 2) c.fail_type(format("its offsets have {} channels", o[1]));
   if (places > (1 << 24) / taps) c.unsupported(format("{} places of {} taps", places, taps));
-  // Where taps read without offsets, along one axis from -1 to 1 between the outer edges of the elements.
+  // The taps' positions before offsets are added, along one axis, in [-1, 1] between the outer edges of the elements.
   auto positions = [&](size_t axis) {
     Tensor t(c.dtype(x), {1, taps, 1, places});
     const auto size = static_cast<double>(d[axis + 2]);

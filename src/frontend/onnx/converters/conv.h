@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and pools with the attributes of ONNX's operators, for those that go beyond them.
+// Convolutions and pools by the node's ONNX attributes, for converters of operators that extend them.
 #pragma once
 #include "frontend/onnx/convert.h"
 
@@ -7,7 +7,7 @@ namespace tilewright::onnx {
 
 // Conv of x and weight; the bias may be null.
 Expr convolution_of(NodeContext& c, Expr x, const Expr& weight, const Expr& bias);
-// MaxPool's and AveragePool's values.
+// The values (not the indices) of MaxPool and AveragePool.
 Expr largest_of_windows(NodeContext& c, const Expr& x);
 Expr average_of_windows(NodeContext& c, const Expr& x);
 

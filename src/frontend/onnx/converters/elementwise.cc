@@ -14,7 +14,7 @@ Values unary(NodeContext& c) {
   return {c.call(kOp, {c.input(0)})};
 }
 
-// Before opset 7 broadcasting was asked for, and `axis` said where b's axes lie within a's.
+// Before opset 7 broadcasting was an attribute, and `axis` said which axes of a those of b align with.
 Expr legacy_broadcast(NodeContext& c, const Expr& a, const Expr& b) {
   if (c.opset() >= 7 || c.int_attr("broadcast", 0) == 0 || !c.has_attr("axis")) return b;
   int64_t axis = c.axis(c.int_attr("axis"), c.rank(a));
@@ -48,7 +48,8 @@ Values reciprocal(NodeContext& c) {
 Values power(NodeContext& c) {
   Expr a = c.input(0), b = legacy_broadcast(c, a, c.input(1));
   DataType result = c.dtype(a);
-  // Small whole powers and the root are exact and far cheaper as products; negative bases stay real numbers.
+  // Small integral exponents and 1/2 become products and square roots: exact, much cheaper, and defined for negative
+  // bases.
   if (const Tensor* t = c.known(b); t && t->size() == 1 && c.rank(b) <= c.rank(a) && result.is_float()) {
     double exponent = t->at_double(0);
     if (exponent == 1) return {a};
@@ -56,12 +57,12 @@ Values power(NodeContext& c) {
     if (exponent == 3) return {c.mul(c.mul(a, a), a)};
     if (exponent == 0.5) return {c.call("sqrt", {a})};
   }
-  // The exponent may have another type; the result has the base's.
+  // The exponent may have another type; the result has that of the base.
   if (result.is_float() || !c.dtype(b).is_float()) return {c.call("power", {a, c.cast(b, result)})};
   return {c.cast(c.call("power", {c.cast(a, kFloat64), c.cast(b, kFloat64)}), result)};
 }
 
-// fmod=0: the sign of the divisor (integers); fmod=1: the sign of the dividend, as C.
+// fmod=0: the result has the divisor's sign (integers only); fmod=1: the dividend's, as in C.
 Values mod(NodeContext& c) {
   bool truncating = c.int_attr("fmod", 0) != 0;
   return {c.call(truncating ? "mod" : "floor_mod", {c.input(0), c.input(1)})};
@@ -97,11 +98,11 @@ Values is_inf(NodeContext& c) {
   return {c.call("equal", {x, c.scalar_like(positive ? inf : -inf, x)})};
 }
 
-// Beyond the range of a float8: the largest finite value when saturating, else infinity or NaN.
+// Values beyond the range of a float8 become its largest finite value when saturating, else infinity or NaN.
 Expr bounded_for_float8(NodeContext& c, const Expr& x, DataType to) {
   struct Range {
     TypeCode code;
-    double largest, limit;  // values of `limit` and more would round beyond the largest
+    double largest, limit;  // values from `limit` on would round beyond `largest`
   };
   static constexpr Range kRanges[] = {{TypeCode::kFloat8E4M3FN, 448, 464},
                                       {TypeCode::kFloat8E4M3FNUZ, 240, 248},
@@ -123,8 +124,8 @@ Expr bounded_for_float8(NodeContext& c, const Expr& x, DataType to) {
   return x;
 }
 
-// float8_e8m0 holds powers of two only. Rounded up (the default) or down, the bits of a float32 say which: a mantissa
-// other than zero lies above the power of two that the exponent names.
+// float8_e8m0 holds powers of two only. Whether to round up (the default) or down is read from the float32 bits: a
+// non-zero mantissa means that the value lies above the power of two of its exponent.
 Expr bounded_for_e8m0(NodeContext& c, const Expr& x) {
   std::string mode = c.string_attr("round_mode", "up");
   if (mode == "nearest") return x;
@@ -159,7 +160,7 @@ Values where(NodeContext& c) { return {c.where(c.input(0), c.input(1), c.input(2
 Values clip_between(NodeContext& c, const Expr& low, const Expr& high) {
   Expr x = c.input(0);
   const Tensor *l = c.known(low), *h = c.known(high);
-  // Bounds held in an attribute are doubles, which carry every bound of at most 53 bits.
+  // An attribute holds the bounds as doubles, which are exact for bounds of at most 53 bits.
   bool simple = (!low || (l && l->size() == 1)) && (!high || (h && h->size() == 1)) && c.dtype(x) != kInt64 &&
                 c.dtype(x) != kUInt64;
   if (simple)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft: operators that onnxruntime's optimiser makes of a product or a convolution and what follows it. They
-// are taken apart again; this compiler's own fusion puts together what suits it.
+// com.microsoft: the fused operators that onnxruntime's optimiser makes of a product or convolution and its consumers.
+// They are decomposed again, so that this compiler's own fusion decides what to combine.
 #include <cmath>
 
 #include "base/format.h"
@@ -11,7 +11,7 @@
 namespace tilewright::onnx {
 namespace {
 
-// A convolution's parameters are a list.
+// A convolution's activation parameters come as a list.
 FusedActivation activation_of_list(NodeContext& c) {
   const auto values = c.floats_attr("activation_params");
   auto at = [&](size_t i) { return i < values.size() ? std::optional<double>(values[i]) : std::nullopt; };
@@ -37,7 +37,7 @@ Values fused_gemm(NodeContext& c) {
                     {c.string_attr("activation", ""), number("activation_alpha"), number("activation_beta")})};
 }
 
-// alpha * A B. transBatch: the axes between the first and the last come first; trans: the last two change places.
+// alpha * A B. trans* swaps the last two axes; transBatch* first moves the leading axis behind the other batch axes.
 Values fused_matmul(NodeContext& c) {
   auto turned = [&](const Expr& e, const char* trans, const char* trans_batch) {
     const int64_t rank = c.rank(e);
@@ -54,7 +54,7 @@ Values fused_matmul(NodeContext& c) {
   return {alpha == 1 ? y : c.mul(y, c.scalar_like(alpha, y))};
 }
 
-// Softmax of data + bias from `axis` on; a bias that is not of the innermost axes repeats along the one before.
+// Softmax of data + bias over the axes from `axis` on; a bias that is not innermost is broadcast along the axis before.
 Values bias_softmax(NodeContext& c) {
   const Expr x = c.input(0), bias = c.input(1);
   const int64_t rank = c.rank(x), axis = c.axis(c.int_attr("axis", 1), rank);
@@ -63,7 +63,8 @@ Values bias_softmax(NodeContext& c) {
   if (c.int_attr("is_inner_broadcast", 1) != 0) {
     sum = c.add(x, bias);
   } else {
-    // (batch, 1, ..., columns) against (batch, heads, ..., columns): the axes in between are ones already.
+    // A bias of shape (batch, 1, ..., columns) already has ones where data of shape (batch, heads, ..., columns) do
+    // not.
     sum = c.add(x, c.rank(bias) == rank ? bias : c.expand(bias, 1, rank - c.rank(bias)));
   }
   const int64_t rows = c.product(d, 0, axis), columns = c.product(d, axis);

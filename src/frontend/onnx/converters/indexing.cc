@@ -10,7 +10,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Non-negative indices: those below zero count from the end of a dimension.
+// Non-negative indices: a negative one counts from the end of the dimension.
 Expr from_the_end(NodeContext& c, const Expr& indices, const Dim& size) {
   if (c.dtype(indices).is_uint() || !size.is_const()) return indices;
   if (const Tensor* t = c.known(indices)) {
@@ -49,7 +49,7 @@ Values gather_elements(NodeContext& c) {
                  make_attrs<relay::GatherAttrs>([&](auto& a) { a.axis = axis; }))};
 }
 
-// The graph IR keeps the index tuple in front, ONNX at the end. Indices below zero count from the end of their axis.
+// The graph IR has the axis of index tuples first, ONNX last. Negative indices are wrapped as well.
 Expr tuple_first(NodeContext& c, Expr indices, const Expr& data, int64_t batch_dims) {
   int64_t rank = c.rank(indices);
   if (rank < 1) c.fail_type("its indices are a scalar");
@@ -76,7 +76,7 @@ Expr tuple_first(NodeContext& c, Expr indices, const Expr& data, int64_t batch_d
   return c.transpose(indices, axes);
 }
 
-// The indexed axes merged into one, the index tuples into one number each: a plain take.
+// GatherND as a plain take: the indexed axes are merged into one, and each index tuple becomes a linear index.
 Values gather_nd(NodeContext& c) {
   Expr x = c.input(0);
   int64_t batch = c.int_attr("batch_dims", 0);
@@ -96,7 +96,7 @@ Values gather_nd(NodeContext& c) {
       place = place ? c.add(place, part) : part;
     }
     if (batch > 0) {
-      // Each batch has its own stretch of the merged axis.
+      // Each batch indexes its own segment of the merged axis.
       int64_t stretch = c.product(*sizes, batch, indexed), batches = c.product(*sizes, 0, batch);
       Expr starts = c.mul(c.counting(batches), c.scalar(static_cast<double>(stretch), kInt64));
       Ints shape(sizes->begin(), sizes->begin() + batch);
@@ -205,7 +205,7 @@ Values grid_sample(NodeContext& c) {
   if (rank == 5 && mode == "bicubic") c.unsupported("cubic over three spatial axes");
   Ints order{0, rank - 1};
   for (int64_t d = 1; d + 1 < rank; ++d) order.push_back(d);
-  // Other numbers are sampled as floats that hold them, and cut off again.
+  // Other types are sampled as a float type that holds them exactly, and truncated afterwards.
   const DataType dtype = c.dtype(x);
   if (!dtype.is_float()) x = c.cast(x, dtype.bits < 32 ? kFloat32 : kFloat64);
   Expr y = c.call("image.grid_sample", {x, c.transpose(grid, order)}, make_attrs<relay::GridSampleAttrs>([&](auto& a) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products: MatMul of any ranks, Gemm, Einsum, and their integer kin in quant.cc.
+// Matrix products: MatMul of any rank, Gemm, Einsum; their integer counterparts are in quant.cc.
 #include "frontend/onnx/converters/linear.h"
 
 #include <cstring>
@@ -11,14 +11,14 @@
 namespace tilewright::onnx {
 namespace {
 
-// The transpose of a constant matrix, moved element by element whatever its type.
+// Transposes a constant matrix as opaque elements, in tiles, whatever their type.
 Tensor transposed(const Tensor& t) {
   int64_t rows = t.shape()[0], columns = t.shape()[1];
   Tensor out(t.dtype(), {columns, rows});
   auto width = static_cast<int64_t>(t.dtype().bytes());
   const std::byte* from = t.raw();
   std::byte* to = out.mutable_raw();
-  constexpr int64_t kTile = 32;  // both sides of a tile stay in the first-level cache
+  constexpr int64_t kTile = 32;  // a tile's rows and columns, read and written, fit into the L1 cache
   for (int64_t r0 = 0; r0 < rows; r0 += kTile)
     for (int64_t c0 = 0; c0 < columns; c0 += kTile)
       for (int64_t r = r0; r < std::min(rows, r0 + kTile); ++r)
@@ -48,7 +48,7 @@ Expr matmul_of(NodeContext& c, Expr a, Expr b) {
   ra = c.rank(a), rb = c.rank(b);
   Expr y;
   if (rb == 2 && c.known(b)) {
-    // A weight: classic dense keeps it as (N, K).
+    // A weight: nn.dense takes it as (N, K), as the classic stack does.
     y = c.call("nn.dense", {a, transposed_matrix(c, b)}, make_attrs<relay::DenseAttrs>([&](auto& attrs) {
                  if (auto n = c.shape(b)[1].constant()) attrs.units = *n;
                }));

@@ -5,11 +5,11 @@
 
 namespace tilewright::onnx {
 
-// numpy's matmul for operands of any rank; a constant matrix on the right becomes a dense layer's weight.
+// numpy.matmul for operands of any rank; a constant matrix on the right becomes the weight of a dense layer.
 Expr matmul_of(NodeContext& c, Expr a, Expr b);
 // Gemm with the attributes of the node.
 Expr gemm_of(NodeContext& c);
-// A matrix transposed; at once when it is a constant of any size.
+// The transpose of a matrix; a constant is transposed at import, whatever its size.
 Expr transposed_matrix(NodeContext& c, const Expr& e);
 
 }  // namespace tilewright::onnx

@@ -6,7 +6,8 @@
 namespace tilewright::onnx {
 namespace {
 
-// Minus the score of each target's class, weighted, reduced. scores (N, C, ...), targets (N, ...).
+// Negative log likelihood: minus the score of each target's class, weighted and reduced. scores (N, C, ...), targets
+// (N, ...).
 Expr class_loss(NodeContext& c, const Expr& scores, size_t weight_input) {
   Expr target = c.cast(c.input(1), kInt64), safe = target, valid;
   DataType dtype = c.dtype(scores);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ai.onnx.ml: linear models, support vectors and what prepares their features.
+// ai.onnx.ml: linear models, support vector machines and feature preprocessing.
 #include "frontend/onnx/converters/ml.h"
 
 #include <cmath>
@@ -22,7 +22,8 @@ PostTransform post_transform_of(NodeContext& c) {
 
 namespace {
 
-// The inverse of the normal distribution: sqrt(2) erfinv(2x - 1), by Winitzki's formula, whose parameter is 0.147.
+// The probit function (quantile of the normal distribution): sqrt(2) erfinv(2x - 1), with Winitzki's approximation of
+// erfinv and its parameter 0.147.
 Expr probit(NodeContext& c, const Expr& x) {
   auto number = [&](double v) { return c.scalar_like(v, x); };
   const Expr y = c.sub(c.mul(x, number(2)), number(1));
@@ -51,7 +52,7 @@ Expr post_transformed(NodeContext& c, const Expr& scores, PostTransform transfor
     case PostTransform::kSoftmaxZero:
       break;
   }
-  // Scores of nearly nothing stay so, and have no part in the sum.
+  // Softmax without zeros: scores of (almost) zero stay zero and do not take part in the sum.
   const Expr zero = c.scalar_like(0, scores);
   const Expr none = c.call("less_equal", {c.call("abs", {scores}), c.scalar_like(1e-7, scores)});
   const Expr low = c.scalar_like(-std::numeric_limits<double>::infinity(), scores);
@@ -127,7 +128,7 @@ Expr best_class(NodeContext& c, const Expr& scores) {
                 }));
 }
 
-// One row of coefficients for two classes: the score is the second one's.
+// Two classes may have a single row of coefficients: its score is that of the second class.
 Values linear_classifier(NodeContext& c) {
   const Tensor labels = class_labels(c);
   const Expr x = feature_rows(c, kFloat32);
@@ -147,7 +148,7 @@ Values linear_classifier(NodeContext& c) {
   return {labels_of(c, best_class(c, scores), labels), post_transformed(c, scores, transform)};
 }
 
-// Products of rows with support vectors by the kernel: LINEAR, POLY, RBF or SIGMOID (gamma, coef0, degree).
+// The kernel function (LINEAR, POLY, RBF or SIGMOID with gamma, coef0, degree) of every row and support vector.
 Expr kernel_products(NodeContext& c, const Expr& x, const std::vector<double>& vectors, int64_t count) {
   const std::string kind = c.string_attr("kernel_type", "LINEAR");
   auto parameters = c.floats_attr("kernel_params");
@@ -176,7 +177,7 @@ Values svm_regressor(NodeContext& c) {
   const auto vectors = c.floats_attr("support_vectors"), weights = c.floats_attr("coefficients"),
              rho = c.floats_attr("rho", {0});
   const int64_t count = c.int_attr("n_supports", 0);
-  // Without support vectors the coefficients are those of the features.
+  // Without support vectors the model is linear: the coefficients apply to the features.
   const Expr products = count > 0 ? kernel_products(c, x, vectors, count) : x;
   const int64_t width = c.dims(products)[1];
   if (static_cast<int64_t>(weights.size()) != width || rho.empty())
@@ -220,7 +221,7 @@ Values imputer(NodeContext& c) {
   return {c.where(hit, count == 1 ? c.reshape(replaced, {}) : replaced, x)};
 }
 
-// One for the category of each element, along a new last axis.
+// One-hot encoding of each element's category, along a new last axis.
 Values one_hot_encoder(NodeContext& c) {
   const Ints categories = c.ints_attr("cats_int64s");
   if (categories.empty()) c.unsupported("categories that are texts");
@@ -229,7 +230,7 @@ Values one_hot_encoder(NodeContext& c) {
   return {c.cast(c.call("equal", {c.expand(x, c.rank(x)), c.ints_constant(categories)}), kFloat32)};
 }
 
-// Rows side by side.
+// Concatenates the inputs of each row.
 Values feature_vectorizer(NodeContext& c) {
   std::vector<Expr> parts;
   const Ints widths = c.ints_attr("inputdimensions");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ai.onnx.ml: ensembles of decision trees. All trees of all rows walk down together, one level at a time: a node is a
-// place in tables of features, thresholds and children, and a leaf is its own child.
+// ai.onnx.ml: ensembles of decision trees. All trees of all rows descend together, one level per step: a node is an
+// index into tables of features, thresholds and children, and a leaf is its own child, so that shallow trees wait.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,7 +21,7 @@ struct TreeNode {
   int64_t feature = 0;
   double split = 0;
   bool missing_is_true = false;
-  int64_t children[2] = {0, 0};  // false, true; leaf i is node count + i
+  int64_t children[2] = {0, 0};  // for false and true; leaf i has the index nodes.size() + i
 };
 struct LeafValue {
   int64_t leaf, target;
@@ -29,17 +29,17 @@ struct LeafValue {
 };
 struct Forest {
   std::vector<TreeNode> nodes;
-  Ints roots;  // nodes, or leaves
+  Ints roots;  // index of each tree's root: a node or a leaf
   int64_t leaves = 0, targets = 0;
   std::vector<LeafValue> values;
   std::string aggregate = "SUM";
   std::vector<double> base;
 };
 
-// The longest way down; fails where it never ends.
+// The length of the longest path from a root to a leaf; fails on a cycle.
 int64_t depth_of(NodeContext& c, const Forest& f) {
   const auto count = static_cast<int64_t>(f.nodes.size());
-  std::vector<int64_t> below(f.nodes.size(), -1);  // -2: on the way
+  std::vector<int64_t> below(f.nodes.size(), -1);  // -2: on the current path
   int64_t deepest = 0;
   std::vector<std::pair<int64_t, int>> way;
   for (int64_t root : f.roots) {
@@ -69,9 +69,9 @@ int64_t depth_of(NodeContext& c, const Forest& f) {
   return deepest;
 }
 
-// The tables that the walk reads, one element for each node and leaf.
+// The tables that the descent reads: one entry for each node and leaf.
 struct ForestTables {
-  Expr features, splits, modes, missing, children;  // children: two for each
+  Expr features, splits, modes, missing, children;  // children: two entries each
   bool one_mode = true, any_missing = false;
   uint8_t mode = kNodeAtMost;
 };
@@ -117,7 +117,7 @@ Expr branch_taken(NodeContext& c, const ForestTables& t, const Expr& value, cons
   return c.call("logical_or", {taken, is_missing});
 }
 
-// Sums (or extremes) of what the leaves of each row say: (rows, targets).
+// The sum (or minimum, maximum) of the values of the leaves that each row reaches: (rows, targets).
 Expr forest_scores(NodeContext& c, const Forest& f, const Expr& x) {
   const DataType dtype = c.dtype(x);
   const Ints d = c.dims(x);
@@ -131,11 +131,11 @@ Expr forest_scores(NodeContext& c, const Forest& f, const Expr& x) {
     const Expr value = c.call("gather", {x, table_entry(c, t.features, node)},
                               make_attrs<relay::GatherAttrs>([](auto& a) { a.axis = 1; }));
     const Expr side = c.cast(branch_taken(c, t, value, node), kInt64);
-    // A kernel for each level: the place of a node is read several times, and within a kernel computed as often.
+    // One kernel per level: fused, a node's index would be computed again for each of its several uses.
     node =
         c.call("annotation.stop_fusion", {table_entry(c, t.children, c.add(c.mul(node, c.scalar(2, kInt64)), side))});
   }
-  // A target that no leaf names is 0, also among extremes.
+  // A target that no reached leaf names is 0, also for minimum and maximum.
   const bool most = f.aggregate == "MAX", extreme = most || f.aggregate == "MIN";
   const double unnamed = !extreme ? 0 : (most ? -1 : 1) * std::numeric_limits<double>::infinity();
   std::vector<double> said(static_cast<size_t>(f.leaves * f.targets), unnamed);
@@ -165,7 +165,7 @@ std::vector<double> numbers_attr(NodeContext& c, const std::string& name) {
   }
   return c.floats_attr(name);
 }
-// One of the two spellings of a list: name, or name_as_tensor.
+// The attribute is a list of floats, `name`, or a tensor, `name`_as_tensor.
 std::vector<double> either_numbers(NodeContext& c, const std::string& name) {
   return c.has_attr(name + "_as_tensor") ? numbers_attr(c, name + "_as_tensor") : c.floats_attr(name);
 }
@@ -179,7 +179,7 @@ void same_length(NodeContext& c, size_t length, size_t want, const char* what) {
 
 // --- TreeEnsemble: nodes and leaves are lists of their own
 
-// A node that asks for one of several values becomes a chain of nodes that ask for one each.
+// A set membership test becomes a chain of nodes that test one value each.
 void expand_members(NodeContext& c, Forest* f) {
   const std::vector<double> values = numbers_attr(c, "membership_values");
   size_t at = 0;
@@ -187,7 +187,7 @@ void expand_members(NodeContext& c, Forest* f) {
   const bool any =
       std::any_of(f->nodes.begin(), f->nodes.end(), [](const TreeNode& n) { return n.mode == kNodeMember; });
   if (!any) return;
-  // Leaves are numbered after the nodes: their children move as nodes are added, so they are negative meanwhile.
+  // Leaf indices follow the nodes and would move as nodes are added, so they are kept negative meanwhile.
   for (TreeNode& n : f->nodes)
     for (int64_t& child : n.children)
       if (child >= static_cast<int64_t>(count)) child = -1 - (child - static_cast<int64_t>(count));
@@ -245,7 +245,7 @@ Values tree_ensemble(NodeContext& c) {
   for (size_t i = 0; i < targets.size(); ++i) f.values.push_back({static_cast<int64_t>(i), targets[i], weights[i]});
   expand_members(c, &f);
   f.roots = c.ints_attr("tree_roots");
-  // A tree of one leaf is written as a node whose two children are that leaf.
+  // The format writes a tree of one leaf as a node whose two children are that leaf.
   static constexpr const char* kAggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
   const int64_t aggregate = c.int_attr("aggregate_function", 1), transform = c.int_attr("post_transform", 0);
   if (aggregate < 0 || aggregate > 3) c.fail(format("its aggregate_function is {}", aggregate));
@@ -261,7 +261,7 @@ struct NamedForest {
   Forest forest;
   DataType dtype;
 };
-// `side` is what the lists of what leaves say begin with: target or class.
+// `side` is the prefix of the attributes that describe the leaves: target or class.
 NamedForest named_forest(NodeContext& c, const std::string& side, int64_t targets) {
   NamedForest out{{}, tensor_dtype(c, "nodes_values_as_tensor")};
   Forest& f = out.forest;
@@ -277,7 +277,7 @@ NamedForest named_forest(NodeContext& c, const std::string& side, int64_t target
   static const std::map<std::string, NodeMode> kModes = {{"BRANCH_LEQ", kNodeAtMost},  {"BRANCH_LT", kNodeBelow},
                                                          {"BRANCH_GTE", kNodeAtLeast}, {"BRANCH_GT", kNodeAbove},
                                                          {"BRANCH_EQ", kNodeEqual},    {"BRANCH_NEQ", kNodeUnequal}};
-  // Branches first, then leaves.
+  // Branches are numbered first, then leaves.
   int64_t branches = 0;
   for (const auto& m : modes) branches += m != "LEAF";
   std::map<std::pair<int64_t, int64_t>, int64_t> places;
@@ -326,7 +326,7 @@ Values tree_ensemble_regressor(NodeContext& c) {
   return {c.cast(post_transformed(c, scores, post_transform_of(c)), kFloat32)};
 }
 
-// Two classes of which the leaves name one only: the other's score is what is left, and a threshold decides.
+// Two classes where all leaves name the same one: the other's score is its complement, and a threshold decides.
 Values two_classes(NodeContext& c, const Forest& f, const Expr& score, const Tensor& labels, PostTransform transform) {
   const bool positive = std::all_of(f.values.begin(), f.values.end(), [](const LeafValue& v) { return v.weight >= 0; });
   const DataType dtype = c.dtype(score);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft.nchwc: what onnxruntime's layout optimiser writes. Its tensors lie in blocks of channels; here they are
-// ordinary ones whose channels are rounded up to whole blocks, and weights are put back in order when they are
-// imported. This compiler's own passes choose layouts.
+// com.microsoft.nchwc: the blocked operators that onnxruntime's layout optimiser writes. They become plain NCHW
+// operators whose channels are rounded up to whole blocks, with weights reordered at import; this compiler's own passes
+// choose layouts.
 #include <cstring>
 
 #include "base/format.h"
@@ -29,7 +29,7 @@ Expr picture(NodeContext& c, size_t i) {
   return c.input(i);
 }
 
-// A weight of outputs, inputs, rows and columns whose outputs, and inputs where `both`, lie innermost in blocks.
+// The plain OIHW weight of one whose output channels (and input channels, if `both`) lie innermost in blocks.
 Tensor in_order(const Tensor& t, int64_t block, bool both) {
   const Ints& d = t.shape();
   const int64_t window = d[2] * d[3], inner = both ? block : 1;

@@ -8,7 +8,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// A vector along the channel axis (1) of a tensor of `rank`.
+// Reshapes a vector to broadcast along the channel axis (1) of a tensor of `rank`.
 Expr per_channel(NodeContext& c, const Expr& v, int64_t rank) { return rank > 2 ? c.expand(v, 1, rank - 2) : v; }
 
 Values batch_norm(NodeContext& c) {
@@ -18,7 +18,7 @@ Values batch_norm(NodeContext& c) {
                                   : c.opset() < 7 && c.int_attr("is_test", 0) == 0 && c.wants(1);
   if (c.opset() < 9 && c.int_attr("spatial", 1) == 0) c.unsupported("normalisation of every element apart (spatial=0)");
   if (!training) {
-    // The statistics may have another type than the data; the result has the data's.
+    // The statistics may have another type than the data; the result has that of the data.
     DataType dtype = c.dtype(x);
     Expr y =
         c.call("nn.batch_norm", {x, c.cast(scale, dtype), c.cast(bias, dtype), c.cast(mean, dtype), c.cast(var, dtype)},
@@ -33,7 +33,7 @@ Values batch_norm(NodeContext& c) {
   Expr centered = c.sub(x, per_channel(c, batch_mean, c.rank(x)));
   Expr batch_var = c.reduce("mean", c.mul(centered, centered), axes, false);
   Expr inverse = c.call("rsqrt", {c.add(batch_var, c.scalar_like(epsilon, batch_var))});
-  // Scale and shift may have another type than the data; the result has the data's.
+  // Scale and shift may have another type than the data; the result has that of the data.
   scale = c.cast(scale, c.dtype(x)), bias = c.cast(bias, c.dtype(x));
   Expr y = c.add(c.mul(centered, per_channel(c, c.mul(inverse, scale), c.rank(x))), per_channel(c, bias, c.rank(x)));
   auto running = [&](const Expr& old, const Expr& fresh) {
@@ -49,7 +49,7 @@ Values instance_norm(NodeContext& c) {
                  make_attrs<relay::InstanceNormAttrs>([&](auto& a) { a.epsilon = epsilon; }))};
 }
 
-// Normalised over the axes from `axis` on, in float32 at least; gives the mean and the inverse deviation, too.
+// Normalises over the axes from `axis` on, in float32 or wider; also gives the mean and the inverse standard deviation.
 Values layer_norm(NodeContext& c) {
   Expr x = c.input(0);
   int64_t rank = c.rank(x), axis = c.axis(c.int_attr("axis", -1), rank);
@@ -95,7 +95,7 @@ Values group_norm(NodeContext& c) {
   Ints dims = c.dims(x);
   if (dims.size() < 2 || groups < 1 || dims[1] % groups != 0)
     c.fail(format("{} groups do not divide its channels", groups));
-  // Opset 18 held one scale for each group, 21 one for each channel.
+  // Opset 18 has one scale per group, opset 21 one per channel.
   if (c.dims(scale) != Ints{dims[1]}) {
     auto spread = [&](const Expr& v) {
       return c.reshape(c.broadcast_to(c.reshape(v, {groups, 1}), {groups, dims[1] / groups}), {dims[1]});
@@ -128,7 +128,7 @@ Values lp_normalization(NodeContext& c) {
   if (p != 1 && p != 2) c.fail(format("its p is {}, which is neither 1 nor 2", p));
   Expr norm = p == 1 ? c.reduce("sum", c.call("abs", {x}), {axis}, true)
                      : c.call("sqrt", {c.reduce("sum", c.mul(x, x), {axis}, true)});
-  // A zero vector stays zero.
+  // A zero vector stays zero: no division by its norm.
   Expr zero = c.scalar_like(0, x);
   Expr safe = c.where(c.call("equal", {norm, zero}), c.scalar_like(1, x), norm);
   return {c.div(x, safe)};

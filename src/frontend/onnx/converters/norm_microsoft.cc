@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft: normalisations of a sum, as onnxruntime's optimiser makes them of transformers.
+// com.microsoft: normalisation of a residual sum, which onnxruntime's optimiser makes of transformers.
 #include "frontend/onnx/converters/attention.h"
 
 namespace tilewright::onnx {
 namespace {
 
-// x + skip + bias. Statistics are float32 and have an axis of one.
+// x + skip + bias, normalised. Statistics are float32 and keep the normalised axis with extent 1.
 Expr skipped_sum(NodeContext& c, size_t bias) {
   Expr sum = c.add(c.input(0), c.input(1));
   return c.has(bias) ? c.add(sum, c.input(bias)) : sum;
@@ -26,7 +26,7 @@ Expr normalized_rows(NodeContext& c, const Expr& x, const Expr& gamma, const Exp
                 }));
 }
 
-// y, mean, inverse deviation and sum.
+// Results: y, mean, inverse standard deviation, sum.
 Values skip_layer_norm(NodeContext& c) {
   const double epsilon = c.float_attr("epsilon", 1e-12f);
   const Expr sum = skipped_sum(c, 4);
@@ -42,7 +42,7 @@ Values skip_layer_norm(NodeContext& c) {
 struct RootMeanSquare {
   Expr y, inverse;
 };
-// Divided by the root of the mean square of the axes from `axis` on, in float32 at least; the result has gamma's type.
+// RMS normalisation over the axes from `axis` on, in float32 or wider; the result has the type of gamma.
 RootMeanSquare root_mean_square_norm(NodeContext& c, const Expr& x, int64_t axis, const Expr& gamma, double epsilon) {
   const DataType wide = c.dtype(x) == kFloat64 ? kFloat64 : kFloat32;
   const Expr value = c.cast(x, wide);
@@ -65,7 +65,7 @@ Values simplified_layer_norm(NodeContext& c) {
   return {out.y, out.inverse};
 }
 
-// The normalised sum of the embeddings of words, places and segments; how many words of each row the mask keeps.
+// Layer normalisation of the sum of word, position and segment embeddings; also counts the tokens per row in the mask.
 Values embed_layer_norm(NodeContext& c) {
   const auto d = dims_of_rank(c, c.input(0), 2, "words");
   auto rows = [&](size_t table, const Expr& index) {

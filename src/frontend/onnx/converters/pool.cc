@@ -29,7 +29,7 @@ AttrsRef pool_attrs(const Window& w, bool ceil_mode, bool include_pad) {
     a.count_include_pad = include_pad;
   });
 }
-// The window of two of its axes; one may be absent (-1).
+// The window of two of the axes; one may be absent (-1), which then has extent 1.
 Window two_axes(const Window& w, int first, int second) {
   auto pick = [&](const Ints& v, int64_t otherwise) {
     auto at = [&](int axis) { return axis >= 0 ? v[static_cast<size_t>(axis)] : otherwise; };
@@ -44,8 +44,8 @@ Window two_axes(const Window& w, int first, int second) {
   return out;
 }
 
-// One spatial axis: a picture of height 1. Three: pictures of the last two axes, then columns of the first. That is
-// exact, since the largest value and the number of values of a window are those of its axes in turn.
+// Max pooling of one axis (an image of height 1), or of three: 2-D pooling of the last two axes, then of the first.
+// Exact, since a window's maximum and element count separate by axes.
 template <class Pool>
 Expr in_two_axes(NodeContext& c, const Expr& x, const Window& w, Pool&& pool) {
   if (w.n == 2) return pool(x, w);
@@ -56,13 +56,13 @@ Expr in_two_axes(NodeContext& c, const Expr& x, const Window& w, Pool&& pool) {
   Expr columns = pool(c.reshape(pictures, {d[0], d[1], d[2], c.product(p, 2)}), two_axes(w, 0, -1));
   return c.reshape(columns, {d[0], d[1], c.dims(columns)[2], p[2], p[3]});
 }
-// Volumes that have a kernel of their own; what rounds up and other types go by axes.
+// Whether the 3-D pooling kernel applies; ceil_mode and other element types are pooled axis by axis.
 bool pools_volumes(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode) {
   return w.n == 3 && !ceil_mode && c.dtype(x) == kFloat32;
 }
 
-// How many windows an axis has, rounding up: this format leaves out one that begins behind the data and the padding
-// before it. `all` receives how many the operator's own formula, which keeps that, has.
+// The number of windows along an axis with ceil_mode. ONNX drops a window that begins in the end padding; `all`
+// receives the count of the operator's own formula, which keeps it.
 int64_t windows_up(const Window& w, size_t i, int64_t size, int64_t* all) {
   const int64_t before = w.pads[i], after = w.pads[i + static_cast<size_t>(w.n)];
   const int64_t room = size + before + after - (w.kernel[i] - 1) * w.dilations[i] - 1;
@@ -70,7 +70,7 @@ int64_t windows_up(const Window& w, size_t i, int64_t size, int64_t* all) {
   return *all - ((*all - 1) * w.strides[i] >= size + before ? 1 : 0);
 }
 
-// A picture's pool; only what ONNX keeps of it.
+// A 2-D pool, cropped to the windows that ONNX keeps.
 template <class A>
 Expr pool_picture(NodeContext& c, const char* op, const Expr& x, const Window& w, bool ceil_mode, bool include_pad) {
   const auto sizes = static_shape(as_tensor(x->type)->shape);
@@ -105,7 +105,8 @@ Expr avg_pool_of(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode,
   });
 }
 
-// Where each window's first largest element lies in the flattened operand: the taps of the window compared in turn.
+// The argmax of each window as an index into the flattened operand (the first on ties): the window's taps are compared
+// in turn.
 Expr places_of_largest(NodeContext& c, const Expr& x, const Window& w, const Ints& out) {
   const Ints dims = c.dims(x);
   const auto n = static_cast<size_t>(w.n);
@@ -157,7 +158,7 @@ Expr places_of_largest(NodeContext& c, const Expr& x, const Window& w, const Int
     };
     Expr value = part(data), here = part(index);
     if (best) {
-      // A NaN is larger than numbers, and whatever there is than padding.
+      // NaN beats every number, and any element beats padding.
       Expr more = dtype.is_float()
                       ? c.call("logical_and", {c.call("logical_not", {c.call("less_equal", {value, best})}),
                                                c.call("equal", {best, best})})
@@ -200,11 +201,12 @@ Values average_pool(NodeContext& c) { return {average_of_windows(c, c.input(0))}
 Values lp_pool(NodeContext& c) {
   Expr x = c.input(0);
   Window w = read_window(c, x, c.ints_attr("kernel_shape"));
-  // Opset 1 holds p as a float.
+  // In opset 1, p is a float.
   double p = c.opset() < 2 ? c.float_attr("p", 2) : static_cast<double>(c.int_attr("p", 2));
   if (!(p >= 1)) c.fail(format("its p is {}", p));
   Expr powers = c.call("power", {c.call("abs", {x}), c.scalar_like(p, x)});
-  // Every window counts as whole, also one that hangs over the end: the padding reaches as far as the last one does.
+  // Every window counts as full, also one that extends past the end: the padding is enlarged to what the last one
+  // needs.
   if (c.int_attr("ceil_mode", 0) != 0) {
     const Ints d = c.dims(x);
     for (size_t i = 0; i < static_cast<size_t>(w.n); ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantised operators. QuantizeLinear and DequantizeLinear are qnn.quantize and qnn.dequantize where these have their
-// form, so that passes see what is quantised; the others, whose rounding to even no qnn operator has, are written out
-// in arithmetic: scaling, rounding to even and saturating are exact in float32 for 8-bit values. Products are integer
-// ones; the pass IntegerProducts makes them fast.
+// Quantised operators. QuantizeLinear and DequantizeLinear become qnn.quantize and qnn.dequantize where those can
+// express them, so that passes see what is quantised. The others round half to even, which no qnn operator does, and
+// are written out: scaling, rounding and saturating in float32 is exact for 8-bit values. Products stay integer; the
+// pass IntegerProducts makes them fast.
 #include "frontend/onnx/converters/quant.h"
 #include "base/format.h"
 
@@ -56,7 +56,7 @@ Expr to_integers(NodeContext& c, const Expr& x, const Expr& zero_point, DataType
 
 Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& zero_point, int64_t axis, int64_t block,
                  DataType to) {
-  // Differences of 32-bit integers need more than float32.
+  // The differences of 32-bit integers do not fit float32 exactly.
   DataType work = c.dtype(x).is_integral() && c.dtype(x).bits > 16 ? kFloat64 : kFloat32;
   Expr value = c.cast(x, work);
   if (zero_point) value = c.sub(value, c.cast(along_axis(c, zero_point, x, axis, block), work));
@@ -68,10 +68,10 @@ std::array<Expr, 3> dynamically_quantized(NodeContext& c) {
   Expr x = c.input(0), zero = c.scalar(0, kFloat32);
   Ints axes;
   for (int64_t i = 0; i < c.rank(x); ++i) axes.push_back(i);
-  // The range holds zero.
+  // The range always contains zero.
   Expr high = c.call("maximum", {c.reduce("max", x, axes, false), zero}),
        low = c.call("minimum", {c.reduce("min", x, axes, false), zero});
-  // Zeros alone have a range of nothing; onnxruntime gives them the scale 1.
+  // An all-zero tensor has an empty range; onnxruntime gives it the scale 1.
   Expr range = c.div(c.sub(high, low), c.scalar(255, kFloat32));
   Expr scale = c.where(c.call("equal", {range, zero}), c.scalar(1, kFloat32), range);
   Expr zero_point = to_integers(c, c.div(c.call("negative", {low}), scale), {}, kUInt8);
@@ -85,12 +85,13 @@ Expr without_zero_point(NodeContext& c, const Expr& x, const Expr& zero_point, i
 
 namespace {
 
-// Scales and zero points that are scalars or vectors along an axis, of integers that qnn operators take.
+// Whether qnn operators can express it: scale and zero point are scalars or vectors along an axis, of a supported
+// integer type.
 bool has_qnn_form(NodeContext& c, const Expr& scale, DataType quantized) {
   return c.rank(scale) <= 1 && c.dtype(scale).is_float() && (!c.has(2) || c.rank(c.input(2)) <= 1) &&
          quantized.is_integral() && quantized.bits >= 8 && quantized.bits <= 32;
 }
-// The axis of such vectors, checked; any where there are none.
+// The axis of per-axis scales, checked; any value for per-tensor ones.
 int64_t vector_axis(NodeContext& c, const Expr& scale, const Expr& x) {
   const bool vector = c.rank(scale) == 1 && !(c.shape(scale)[0] == Dim(1));
   return vector ? c.axis(c.int_attr("axis", 1), c.rank(x)) : -1;
@@ -140,7 +141,7 @@ Values matmul_integer(NodeContext& c) {
   return {matmul_of(c, a, b)};
 }
 
-// The sum of products in the result's scale, as its integers.
+// Requantises an int32 sum of products to the result's type.
 Expr rescaled(NodeContext& c, const Expr& sum, const Expr& scale, const Expr& other_scale) {
   Expr ratio = c.div(c.mul(c.cast(scale, kFloat64), c.cast(other_scale, kFloat64)), c.cast(c.input(6), kFloat64));
   return to_integers(c, c.mul(c.cast(sum, kFloat64), ratio), c.input(7), c.dtype(c.input(7)));
@@ -155,7 +156,7 @@ Values qlinear_matmul(NodeContext& c) {
                    along_axis(c, c.input(4), product, -1, 0))};
 }
 
-// A two-dimensional convolution of integers, with the attributes of Conv.
+// A 2-D integer convolution by the attributes of Conv.
 Expr integer_conv(NodeContext& c, const Expr& x, const Expr& w) {
   if (c.rank(x) != 4) c.unsupported("another number of spatial axes than two");
   Ints kernel = {c.dims(w)[2], c.dims(w)[3]};

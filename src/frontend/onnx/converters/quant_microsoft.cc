@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft: what onnxruntime's quantisation writes beside ONNX's own quantised operators.
+// com.microsoft: the operators that onnxruntime's quantisation adds to ONNX's own.
 #include "base/format.h"
 #include "frontend/onnx/converters/conv.h"
 #include "frontend/onnx/converters/linear.h"
@@ -16,11 +16,11 @@ Expr optional(NodeContext& c, int64_t i) {
 }
 Expr operand(NodeContext& c, int64_t i) { return c.input(static_cast<size_t>(i)); }
 
-// Operands first, first + 1 and first + 2 are a value, its scale and its zero point, which may be missing.
+// Dequantises the value at operand `first` by its scale and optional zero point, the two operands behind it.
 Expr real_operand(NodeContext& c, int64_t first) {
   return dequantized(c, operand(c, first), operand(c, first + 1), optional(c, first + 2), 0, 0, kFloat32);
 }
-// y as integers of the scale and the zero point that operands `scale` and scale + 1 are.
+// Quantises y by operands `scale` and `scale` + 1 (the zero point).
 Values quantized_result(NodeContext& c, const Expr& y, int64_t scale, DataType like) {
   Expr ratio = c.div(y, c.cast(operand(c, scale), kFloat32));
   return {to_integers(c, ratio, optional(c, scale + 1), like)};
@@ -39,7 +39,7 @@ Values qlinear_leaky_relu(NodeContext& c) {
                   make_attrs<relay::LeakyReluAttrs>([&](auto& a) { a.alpha = alpha; }));
   return quantized_result(c, y, 3, c.dtype(c.input(0)));
 }
-// Softmax along the axis; in models of an operator set below 13, of all elements from the axis on.
+// Softmax along the axis; below opset 13, over all axes from `axis` on.
 Values qlinear_softmax(NodeContext& c) {
   const Expr x = real_operand(c, 0);
   const int64_t rank = c.rank(x), version = c.int_attr("opset");
@@ -64,7 +64,7 @@ Values qlinear_reduce_mean(NodeContext& c) {
 }
 
 bool has_channels_last(NodeContext& c) { return c.int_attr("channels_last", 0) != 0; }
-// A pool of real numbers on channels that are first, whatever the node's are.
+// Pools dequantised values, channels first whatever the node's layout is.
 template <class Pool>
 Values qlinear_pool(NodeContext& c, Pool&& pool) {
   const Expr x = real_operand(c, 0);
@@ -89,7 +89,7 @@ Values qlinear_conv_any_layout(NodeContext& c) {
   return {channels_last(c, quantized_convolution(c, channels_first(c, c.input(0))))};
 }
 
-// The result's scale and zero point, then a value, its scale and its zero point again and again.
+// Operands: the result's scale and zero point, then triples of value, scale and zero point.
 Values qlinear_concat(NodeContext& c) {
   const auto count = static_cast<int64_t>(c.all_inputs().size());
   if (count < 5 || count % 3 != 2) c.fail("it takes a scale, a zero point and triples of value, scale and zero point");
@@ -101,7 +101,7 @@ Values qlinear_concat(NodeContext& c) {
 Values qgemm(NodeContext& c) {
   const bool trans_a = c.int_attr("transA", 0) != 0, trans_b = c.int_attr("transB", 0) != 0;
   auto turned = [&](const Expr& e, bool turn) { return turn ? transposed_matrix(c, e) : e; };
-  // Zero points of B, one for each column of the product.
+  // B's zero points may be per column of the product.
   Expr a = turned(without_zero_point(c, c.input(0), c.input(2), -1), trans_a);
   Expr b = turned(without_zero_point(c, c.input(3), c.input(5), trans_b ? 0 : -1), trans_b);
   Expr sum = matmul_of(c, a, b);
@@ -112,7 +112,7 @@ Values qgemm(NodeContext& c) {
   return {to_integers(c, c.div(y, c.cast(c.input(7), kFloat64)), optional(c, 8),
                       c.has(8) ? c.dtype(c.input(8)) : c.dtype(c.input(0)))};
 }
-// A product of integers in float32: (scales of a and b), then the bias.
+// A float32 result from an integer product: times both scales, plus the bias.
 Values scaled_product(NodeContext& c, const Expr& sum, const Expr& a_scale, const Expr& b_scale, const Expr& bias) {
   Expr y = c.mul(c.cast(sum, kFloat32), c.mul(a_scale, along_axis(c, b_scale, sum, -1)));
   return {bias ? c.add(y, bias) : y};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers. The generator counts from a seed, the node's or one made of its name: a model's numbers are the same
-// in every run, on every machine and with any number of threads.
+// Random numbers. The generator is counter-based; its seed is the node's, or is made of the node's name. The numbers
+// are thus the same in every run, on every machine and with any number of threads.
 #include <bit>
 #include <limits>
 
@@ -13,13 +13,14 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// A generator as relay.random.threefry_key makes it: the key's four words, a counter, a place in a tree.
+// A Threefry generator in the form of relay.random.threefry_key: four words of key, then the counter and the path of
+// splits.
 Expr generator(NodeContext& c) {
   uint64_t seed = 0;
   if (c.has_attr("seed")) {
     seed = std::bit_cast<uint32_t>(static_cast<float>(c.float_attr("seed", 0)));
   } else {
-    seed = 0xcbf29ce484222325;  // FNV-1a of the first result's name, which no other value has
+    seed = 0xcbf29ce484222325;  // FNV-1a hash of the first result's name, which is unique in the model
     for (char ch : c.node().outputs.empty() ? c.node().name : c.node().outputs[0])
       seed = (seed ^ static_cast<unsigned char>(ch)) * 0x100000001b3;
   }
@@ -57,14 +58,14 @@ Values random_normal(NodeContext& c) { return random_normal_of(c, c.ints_attr("s
 Values random_uniform_like(NodeContext& c) { return random_uniform_of(c, c.dims(c.input(0)), c.dtype(c.input(0))); }
 Values random_normal_like(NodeContext& c) { return random_normal_of(c, c.dims(c.input(0)), c.dtype(c.input(0))); }
 
-// One with the probability that the element says.
+// 1 with the probability given by the element, else 0.
 Values bernoulli(NodeContext& c) {
   const Expr p = c.input(0);
   const DataType dtype = c.dtype_attr("dtype", c.dtype(p)), exact = c.dtype(p) == kFloat64 ? kFloat64 : kFloat32;
   return {c.cast(c.call("less", {uniform(c, 0, 1, c.dims(p), exact), c.cast(p, exact)}), dtype)};
 }
 
-// Classes by the logarithms of their weights: how many running sums of the weights lie below a number.
+// Draws classes by log weights: the class is the number of cumulative sums below a uniform number.
 Values multinomial(NodeContext& c) {
   const Expr logits = c.cast(c.input(0), kFloat32);
   if (c.rank(logits) != 2) c.fail_type("its input must be (batch, classes)");
@@ -74,7 +75,7 @@ Values multinomial(NodeContext& c) {
   const Expr weights = c.call("nn.softmax", {logits}, make_attrs<relay::SoftmaxAttrs>([](auto& a) { a.axis = -1; }));
   const Expr sums = c.call("cumsum", {weights}, make_attrs<relay::ScanopAttrs>([](auto& a) { a.axis = 1; }));
   const Expr number = uniform(c, 0, 1, {d[0], samples}, kFloat32);
-  // The last sum is 1 but for rounding: it decides nothing.
+  // The last cumulative sum is 1 up to rounding, so it is not compared.
   const Expr below = c.call("less_equal", {c.expand(c.slice(sums, 1, 0, d[1] - 1), 1), c.expand(number, 2)});
   const Expr place = c.reduce("sum", c.cast(below, kInt32), {2}, false);
   return {c.cast(place, c.dtype_attr("dtype", kInt32))};

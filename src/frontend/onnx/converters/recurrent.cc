@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM, GRU and RNN layers, kept whole.
+// LSTM, GRU and RNN, each kept as one graph operator.
 #include "base/format.h"
 #include "frontend/onnx/convert.h"
 
@@ -22,7 +22,7 @@ Values recurrent(NodeContext& c, const Layer& layer) {
   int64_t hidden = c.dims(r)[2];
   if (c.has_attr("hidden_size") && c.int_attr("hidden_size") != hidden)
     c.fail(format("its hidden_size {} is not its weight's {}", c.int_attr("hidden_size"), hidden));
-  // layout 1 has the batch in front.
+  // layout 1: the batch axis comes first.
   bool batch_first = c.int_attr("layout", 0) != 0;
   if (batch_first) x = c.transpose(x, {1, 0, 2});
   DataType dtype = c.dtype(x);

@@ -11,10 +11,10 @@ using Ints = std::vector<int64_t>;
 struct Reduced {
   Ints axes;
   bool keepdims = true;
-  bool nothing = false;  // empty axes that mean "do not reduce"
+  bool nothing = false;  // empty axes with noop_with_empty_axes: no reduction
 };
 
-// Axes are an attribute, or from some opset on an input (ReduceSum 13, the others 18).
+// Axes are an attribute; from some opset on an input (13 for ReduceSum, 18 for the others).
 Reduced read_axes(NodeContext& c, int since_input) {
   Reduced r;
   r.keepdims = c.int_attr("keepdims", 1) != 0;
@@ -48,9 +48,9 @@ template <const char* kOp, Around kBefore, Around kAfter, int kAxesInput>
 Values reduction(NodeContext& c) {
   Reduced r = read_axes(c, kAxesInput);
   Expr x = kBefore(c, c.input(0));
-  // Nothing to reduce: the functions around the reduction still apply.
+  // Without a reduction, what surrounds it (square, log ...) still applies.
   if (!r.nothing && !r.axes.empty()) {
-    // Booleans have no maximum of their own in the graph IR.
+    // The graph IR has no maximum of booleans.
     bool boolean = c.dtype(x).is_bool();
     Expr y = c.reduce(kOp, boolean ? c.cast(x, kUInt8) : x, r.axes, r.keepdims);
     x = boolean ? c.cast(y, kBool) : y;
@@ -69,7 +69,7 @@ Values log_sum_exp(NodeContext& c) {
   for (const Dim& d : c.shape(x))
     if (d == Dim(0))
       return {c.cast(c.call("log", {c.reduce("sum", c.call("exp", {wide_x}), r.axes, r.keepdims)}), dtype)};
-  // Shifted by the largest finite element, so that nothing overflows.
+  // Subtracts the largest finite element first, so that exp does not overflow.
   Expr largest = c.reduce("max", wide_x, r.axes, true);
   Expr finite = c.where(c.call("isinf", {largest}), c.scalar(0, wide), largest);
   Expr sum = c.call("log", {c.reduce("sum", c.call("exp", {c.sub(wide_x, finite)}), r.axes, true)});

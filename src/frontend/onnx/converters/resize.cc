@@ -13,9 +13,9 @@ using Ints = std::vector<int64_t>;
 using Doubles = std::vector<double>;
 
 struct Plan {
-  Ints sizes;      // of every axis
-  Doubles scales;  // of every axis
-  Doubles roi;     // starts then ends of every axis; empty: none
+  Ints sizes;      // of all axes
+  Doubles scales;  // of all axes
+  Doubles roi;     // starts of all axes, then ends; empty when there is none
   std::string mode, coordinates, nearest;
   double cubic = -0.75, extrapolation = 0;
   bool exclude_outside = false, antialias = false;
@@ -55,7 +55,8 @@ AttrsRef resize_attrs(const Plan& p, size_t first) {
   });
 }
 
-// The graph operators resize the axes after the first two; others are moved there, or flattened away when not resized.
+// The graph operators resize the axes behind the first two: others are transposed there, or merged away when not
+// resized.
 Expr apply(NodeContext& c, Expr x, Plan p) {
   if (c.dtype(x).is_bool()) return c.cast(apply(c, c.cast(x, kUInt8), std::move(p)), kBool);
   Ints dims = c.dims(x);
@@ -103,7 +104,7 @@ Expr apply(NodeContext& c, Expr x, Plan p) {
   return c.call("image.resize3d", {x}, resize_attrs<relay::Resize3DAttrs>(p, 2));
 }
 
-// The place of output element i in the input, in elements.
+// The input coordinate of output element i.
 double place_of(const Plan& p, size_t axis, int64_t from, int64_t i) {
   const double scale = p.scales[axis], width = scale * static_cast<double>(from), x = static_cast<double>(i),
                last = static_cast<double>(from - 1);
@@ -120,7 +121,8 @@ double place_of(const Plan& p, size_t axis, int64_t from, int64_t i) {
   return shift + (x + 0.5) / scale - 0.5;
 }
 
-// What the neighbours of a place count, the first of them `offset` elements after floor(place); `ratio` lies in (0, 1].
+// The filter weights of the input elements near a coordinate; the first is at floor(coordinate) + `offset`. `ratio`, in
+// (0, 1], is the fractional part.
 Doubles weights_at(const Plan& p, double ratio, double scale, int64_t* offset) {
   Doubles out;
   if (p.mode == "nearest") {
@@ -129,7 +131,7 @@ Doubles weights_at(const Plan& p, double ratio, double scale, int64_t* offset) {
     *offset = 0;
     return right ? Doubles{0, 1} : Doubles{1, 0};
   }
-  // Antialiased, the filter is as wide as an output element.
+  // With antialiasing the filter widens to the extent of an output element.
   const double narrow = p.antialias ? std::min(scale, 1.0) : 1, reach = p.mode == "linear" ? 1 : 2;
   const auto start = static_cast<int64_t>(std::floor(-reach / narrow)) + 1;
   *offset = start;
@@ -146,13 +148,13 @@ Doubles weights_at(const Plan& p, double ratio, double scale, int64_t* offset) {
   return out;
 }
 
-// One product with a matrix for each resized axis: every coordinate rule and filter there is.
+// The general way, for every coordinate rule and filter: one product with an interpolation matrix per resized axis.
 Expr by_matrices(NodeContext& c, Expr x, const Plan& p) {
   const Ints dims = c.dims(x);
   const auto rank = static_cast<int64_t>(dims.size());
   const DataType dtype = c.dtype(x);
   if (!dtype.is_float()) x = c.cast(x, kFloat32);
-  Expr inside;  // where no axis lies outside the crop
+  Expr inside;  // whether coordinates lie inside the crop; null where all do
   for (int64_t axis = 0; axis < rank; ++axis) {
     const auto k = static_cast<size_t>(axis);
     const int64_t from = dims[k], to = p.sizes[k];
@@ -166,7 +168,7 @@ Expr by_matrices(NodeContext& c, Expr x, const Plan& p) {
       const double place = place_of(p, k, from, i);
       kept.set_int(i, !(cropped && (place < 0 || place > static_cast<double>(from - 1))));
       outside |= kept.at_int(i) == 0;
-      // A whole number counts as just right of its left neighbour.
+      // For a coordinate that is integral the left neighbour is one further left, at ratio 1.
       const double left = std::ceil(place) - 1;
       int64_t offset = 0;
       Doubles w = weights_at(p, place - left, p.scales[k], &offset);
@@ -204,7 +206,7 @@ Expr by_matrices(NodeContext& c, Expr x, const Plan& p) {
   return c.cast(x, dtype);
 }
 
-// floor(size * scale), with the product rounded to float first as the runtimes that define it do.
+// floor(size * scale) with the product rounded to float first, as the reference implementations do.
 int64_t scaled(int64_t size, double scale) {
   return static_cast<int64_t>(std::floor(static_cast<float>(static_cast<double>(size) * scale)));
 }
@@ -224,7 +226,7 @@ std::string checked_mode(NodeContext& c) {
   return mode;
 }
 
-// Opsets below 11: corners at the origin, nearest rounds down.
+// Below opset 11: asymmetric coordinates, and nearest rounds down.
 Values upsample(NodeContext& c) {
   Expr x = c.input(0);
   Ints dims = c.dims(x);
@@ -254,7 +256,7 @@ Values resize(NodeContext& c) {
   for (int64_t& a : axes) a = c.axis(a, rank);
   if (axes.empty())
     for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
-  // Values for the listed axes, spread over all of them.
+  // Expands values for the listed axes to all axes.
   auto spread = [&](auto values, auto fallback) {
     std::vector<decltype(fallback)> out(dims.size(), fallback);
     for (size_t i = 0; i < axes.size(); ++i) out[static_cast<size_t>(axes[i])] = values[i];
@@ -297,7 +299,8 @@ Values resize(NodeContext& c) {
   p.coordinates = coordinates;
   p.nearest = c.string_attr("nearest_mode", "round_prefer_floor");
   if (coordinates == "tf_half_pixel_for_nn") {
-    // Half a pixel beyond half_pixel: rounding the one down is rounding the other to the nearest, and so on.
+    // The coordinates are half an element off half_pixel's, so that rounding down here is rounding to nearest there,
+    // etc.
     if (p.mode != "nearest" || (p.nearest != "floor" && p.nearest != "round_prefer_floor"))
       c.unsupported("tf_half_pixel_for_nn with this rounding");
     p.nearest = p.nearest == "floor" ? "round_prefer_ceil" : "ceil";
@@ -315,7 +318,7 @@ Values resize(NodeContext& c) {
     p.roi = starts;
     p.roi.insert(p.roi.end(), ends.begin(), ends.end());
   }
-  // Scales that make no whole number of elements put corners elsewhere than sizes do.
+  // Where a scale does not give an integral size, scales and sizes disagree about the coordinates of the corners.
   bool uneven = false;
   for (size_t i = 0; i < dims.size(); ++i)
     uneven |= p.scales[i] * static_cast<double>(dims[i]) != static_cast<double>(p.sizes[i]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that change, ask for or are made from shapes.
+// Operators that change shapes, query them, or create tensors from them.
 #include <algorithm>
 #include <climits>
 #include <limits>
@@ -101,7 +101,7 @@ Values split(NodeContext& c) {
     auto size = c.shape(x)[static_cast<size_t>(axis)].constant();
     if (!size) size = c.dims(x)[static_cast<size_t>(axis)];
     if (parts < 1 || parts > outputs) c.fail(format("it has {} outputs and {} parts", outputs, parts));
-    // Uneven sizes leave the last part smaller.
+    // When the size does not divide evenly, the last part is smaller.
     int64_t part = (*size + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(*size - i * part, 0, part));
   }
@@ -149,11 +149,12 @@ Values slice(NodeContext& c) {
     if (seen[static_cast<size_t>(axes[i])]) c.fail(format("its axes hold {} twice", axes[i]));
     seen[static_cast<size_t>(axes[i])] = true;
     if (steps[i] == 0 || steps[i] == std::numeric_limits<int64_t>::min()) c.fail(format("a step is {}", steps[i]));
-    // Far ends mean the edge.
+    // A huge end means the end of the axis.
     if (ends[i] >= INT_MAX) ends[i] = std::numeric_limits<int64_t>::max();
     if (ends[i] <= INT_MIN && steps[i] < 0) ends[i] = std::numeric_limits<int64_t>::min();
     if (auto size = c.shape(x)[static_cast<size_t>(axes[i])].constant()) {
-      // A start before the first element is the first for a step back (unlike numpy's), and before it for a step on.
+      // A start before the first element: clamped to the first for a negative step (unlike numpy), else to just before
+      // it.
       starts[i] = std::clamp(starts[i], steps[i] < 0 ? -*size : -*size - 1, *size);
       if (steps[i] < 0 && ends[i] < -*size) ends[i] = std::numeric_limits<int64_t>::min();
     }
@@ -195,7 +196,7 @@ Values pad(NodeContext& c) {
 Values expand(NodeContext& c) {
   Expr x = c.input(0);
   Ints target = c.ints(1, "target shape"), dims = c.dims(x);
-  // Broadcast both ways: the target may be smaller.
+  // Expand broadcasts both ways: the target may have smaller extents or a lower rank than the operand.
   size_t rank = std::max(target.size(), dims.size());
   target.insert(target.begin(), rank - target.size(), 1);
   dims.insert(dims.begin(), rank - dims.size(), 1);
@@ -328,7 +329,7 @@ Values center_crop_pad(NodeContext& c) {
     auto a = static_cast<size_t>(c.axis(axes[i], rank));
     int64_t grow = target[i] - dims[a];
     if (target[i] < 0) c.fail(format("its target shape holds {}", target[i]));
-    // Halves round towards the begin when cropping and when padding.
+    // An odd element is cropped, or padded, at the end.
     int64_t before = grow >= 0 ? grow / 2 : -((-grow) / 2);
     widths[a] = {before, grow - before};
   }
@@ -344,7 +345,7 @@ Values eye_like(NodeContext& c) {
   DataType dtype = c.dtype_attr("dtype", c.dtype(x));
   int64_t k = c.int_attr("k", 0);
   if (k < -(int64_t{1} << 48) || k > (int64_t{1} << 48)) c.fail(format("its k is {}", k));
-  // Narrow numbers where they hold every place: twice as many are compared at once.
+  // int32 where it holds all positions: a vector then compares twice as many.
   const bool narrow = std::abs(k) + dims[0] < INT_MAX && dims[1] < INT_MAX;
   auto places = [&](int64_t count, int64_t first) {
     return c.cast(c.counting(count, first), narrow ? kInt32 : kInt64);
@@ -359,7 +360,7 @@ Values trilu(NodeContext& c) {
   if (rank < 2) c.fail_type("its input is not a matrix");
   Ints dims = c.dims(x);
   int64_t rows = dims[static_cast<size_t>(rank - 2)], columns = dims[static_cast<size_t>(rank - 1)];
-  // Diagonals beyond the corners are as good as the ones just past them.
+  // Any diagonal outside the matrix equals the one just past the corner, which avoids overflow.
   int64_t k = std::clamp(c.has(1) ? c.int_scalar(1, "k") : 0, -rows - 1, columns + 1);
   bool upper = c.int_attr("upper", 1) != 0;
   Expr diagonal = c.expand(c.counting(rows, k), 1), column = c.expand(c.counting(columns), 0);

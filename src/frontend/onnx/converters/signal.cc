@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spectra as matrix products with constant cosines and sines, windows, and sampling grids.
+// Fourier transforms as products with constant matrices of cosines and sines, window functions, and sampling grids.
 #include <cmath>
 
 #include "base/format.h"
@@ -9,7 +9,7 @@ namespace tilewright::onnx {
 namespace {
 
 using Ints = std::vector<int64_t>;
-constexpr int64_t kMaxTransform = 4096;  // elements; the matrix has the square of it
+constexpr int64_t kMaxTransform = 4096;  // length; the matrices have its square
 
 Expr values_constant(NodeContext& c, const std::vector<double>& values, Ints shape, DataType dtype) {
   Tensor t = Tensor::zeros(dtype, std::move(shape));
@@ -17,8 +17,8 @@ Expr values_constant(NodeContext& c, const std::vector<double>& values, Ints sha
   return c.constant_of(t);
 }
 
-// The last axis of each part (imaginary may be null) transformed into `outputs` frequencies; (..., outputs, 2), or real
-// values of `outputs` samples when `real_result`.
+// DFT along the last axis of the real and imaginary parts (the latter may be null) to `outputs` frequencies: (...,
+// outputs, 2), or `outputs` real samples when `real_result`.
 Expr transform(NodeContext& c, const Expr& real, const Expr& imaginary, int64_t n, int64_t outputs, bool inverse) {
   if (n > kMaxTransform || outputs > kMaxTransform) c.unsupported(format("a transform of {} elements", n));
   DataType dtype = c.dtype(real);
@@ -27,7 +27,7 @@ Expr transform(NodeContext& c, const Expr& real, const Expr& imaginary, int64_t 
   double sign = inverse ? 1 : -1, factor = inverse ? 1.0 / static_cast<double>(n) : 1;
   for (int64_t k = 0; k < outputs; ++k)
     for (int64_t i = 0; i < inputs; ++i) {
-      // The angle is periodic in i*k modulo n, which keeps it exact.
+      // i * k is taken modulo n, the period of the angle, which keeps the angle exact.
       double angle = 2 * M_PI * static_cast<double>(i * k % n) / static_cast<double>(n);
       cosines.push_back(factor * std::cos(angle));
       sines.push_back(factor * sign * std::sin(angle));
@@ -46,7 +46,7 @@ Expr transform(NodeContext& c, const Expr& real, const Expr& imaginary, int64_t 
   return c.concat({c.expand(re, rank), c.expand(im, rank)}, rank);
 }
 
-// Cut or padded with zeros to n elements along the last axis.
+// Cuts the last axis, or pads it with zeros, to n elements.
 Expr fit(NodeContext& c, const Expr& x, int64_t n) {
   int64_t size = c.dims(x).back(), last = c.rank(x) - 1;
   if (size >= n) return size == n ? x : c.slice(x, last, 0, n);
@@ -66,7 +66,7 @@ Values dft(NodeContext& c) {
   axis = c.axis(axis, rank);
   if (axis == rank - 1) c.fail("its axis is the one of complex parts");
   bool inverse = c.int_attr("inverse", 0) != 0, onesided = c.int_attr("onesided", 0) != 0;
-  // The transformed axis goes last.
+  // The transformed axis is moved last.
   Ints order;
   for (int64_t i = 0; i + 1 < rank; ++i)
     if (i != axis) order.push_back(i);
@@ -77,12 +77,12 @@ Values dft(NodeContext& c) {
   };
   Expr real = part(0), imaginary = parts == 2 ? part(1) : Expr();
   int64_t size = c.dims(real).back();
-  bool half_in = inverse && onesided;  // half a spectrum in, real samples out
+  bool half_in = inverse && onesided;  // input: half a spectrum; result: real samples
   int64_t n = c.has(1) ? c.int_scalar(1, "dft_length") : half_in ? 2 * (size - 1) : size;
   if (n < 1) c.fail(format("its length is {}", n));
   Expr y;
   if (half_in) {
-    // Samples from half a spectrum: frequencies other than the first and (n even) the last count twice.
+    // Real samples from a one-sided spectrum: all frequencies but the first (and, for even n, the last) count twice.
     int64_t half = n / 2 + 1;
     real = fit(c, real, half);
     imaginary = imaginary ? fit(c, imaginary, half) : imaginary;
@@ -113,7 +113,7 @@ Values dft(NodeContext& c) {
   return {c.transpose(y, back)};
 }
 
-// Overlapping frames of a signal (batch, samples, parts), windowed, each transformed: (batch, frames, bins, 2).
+// STFT of a signal (batch, samples, parts): overlapping windowed frames, each transformed: (batch, frames, bins, 2).
 Values stft(NodeContext& c) {
   Expr x = c.input(0);
   int64_t step = c.int_scalar(1, "frame_step");
@@ -191,7 +191,7 @@ Values mel_weights(NodeContext& c) {
   return {values_constant(c, weights, {spectrum, bins}, c.dtype_attr("output_datatype", kFloat32))};
 }
 
-// Normalised coordinates moved by a matrix for each batch: theta (N, 2, 3) or (N, 3, 4).
+// Applies an affine matrix per batch to a normalised grid: theta (N, 2, 3) or (N, 3, 4).
 Values affine_grid(NodeContext& c) {
   Expr theta = c.input(0);
   Ints size = c.ints(1, "size");
@@ -204,7 +204,7 @@ Values affine_grid(NodeContext& c) {
       c.fail("its size is out of range");
     points *= size[static_cast<size_t>(i + 2)];
   }
-  std::vector<double> grid;  // (points, axes + 1): x first, 1 last
+  std::vector<double> grid;  // (points, axes + 1), homogeneous: x first, the constant 1 last
   for (int64_t p = 0; p < points; ++p) {
     int64_t rest = p;
     for (int64_t i = axes - 1; i >= 0; --i) {
@@ -216,7 +216,7 @@ Values affine_grid(NodeContext& c) {
     grid.push_back(1);
   }
   Expr homogeneous = c.expand(values_constant(c, grid, {points, axes + 1}, c.dtype(theta)), 0);
-  // (1, points, axes + 1) times the transposes of (N, axes, axes + 1).
+  // The grid (1, points, axes + 1) times the transposed matrices (N, axes, axes + 1).
   Expr moved = c.call("nn.batch_matmul", {homogeneous, theta},
                       make_attrs<relay::BatchMatmulAttrs>([](auto& a) { a.transpose_b = true; }));
   Ints shape = {size[0]};

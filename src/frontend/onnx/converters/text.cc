@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on texts. Texts are never in compiled code: these compute on values that are known, which in a VM program
-// they are whenever the operator's turn comes.
+// String operators. Compiled code never handles strings: these converters compute on known values. In a VM program
+// values are known when the operator is reached.
 #include <algorithm>
 #include <map>
 
@@ -52,7 +52,7 @@ Values string_concat(NodeContext& c) {
   return {c.constant_of(Tensor::strings(shape, std::move(out)))};
 }
 
-// Without a delimiter, runs of white space divide and those at the ends are dropped.
+// Without a delimiter, runs of white space separate, and those at the ends are dropped (Python's str.split).
 Texts split(const std::string& s, const std::string& delimiter, int64_t most) {
   Texts out;
   if (!delimiter.empty()) {
@@ -103,7 +103,7 @@ Values string_split(NodeContext& c) {
           c.constant_of(Tensor::from<int64_t>(kInt64, x.shape(), counts))};
 }
 
-// Capital and small letters of Latin, Greek and Cyrillic.
+// Lower case of Latin, Greek and Cyrillic letters.
 uint32_t small(uint32_t c) {
   if ((c >= 'A' && c <= 'Z') || (c >= 0xc0 && c <= 0xde && c != 0xd7) || (c >= 0x391 && c <= 0x3a9 && c != 0x3a2) ||
       (c >= 0x410 && c <= 0x42f))
@@ -171,7 +171,7 @@ Values regex_full_match(NodeContext& c) {
   return {c.constant_of(out)};
 }
 
-// How often each n-gram of the pool is in each row.
+// Counts the n-grams of the pool in each row.
 Values tf_idf(NodeContext& c) {
   const Tensor x = c.constant(0, "input");
   if (x.rank() < 1 || x.rank() > 2) c.fail_type(format("its input has {} axes", x.rank()));
@@ -187,7 +187,7 @@ Values tf_idf(NodeContext& c) {
   if (least < 1 || most < least || skips < 0 || most > 64)
     c.fail(format("it takes n-grams of {} to {} with {} skips", least, most, skips));
   const size_t pool = of_text ? words.size() : numbers.size();
-  // Elements as numbers of the pool's distinct entries, from 1; 0 is none of them.
+  // Numbers the pool's distinct entries from 1; 0 stands for any other.
   std::map<std::string, int64_t> word_ids;
   std::map<int64_t, int64_t> number_ids;
   auto id_of = [&](size_t i, bool in_pool) -> int64_t {
@@ -243,7 +243,7 @@ Values tf_idf(NodeContext& c) {
   return {c.constant_of(out)};
 }
 
-// Keys to values, with a default: texts, whole numbers or floats on either side.
+// Maps keys to values, with a default; either side is strings, integers or floats.
 Values label_encoder(NodeContext& c) {
   const Tensor x = c.constant(0, "input");
   auto list = [&](const char* side) -> Tensor {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimiser steps of the training preview domain, and the few operators of ai.onnx.ml that are plain tensor arithmetic.
+// Optimiser steps of the training preview domain, and operators of ai.onnx.ml that are plain tensor arithmetic.
 #include "base/format.h"
 #include "frontend/onnx/convert.h"
 #include "relay/passes/training/first_order_gradient.h"
@@ -9,7 +9,8 @@ namespace {
 
 constexpr char kTraining[] = "ai.onnx.preview.training", kMl[] = "ai.onnx.ml";
 
-// Inputs: rate, step, then `groups` lists of as many tensors. Gives each tensor's results, list by list.
+// Inputs: learning rate, step count, then `groups` lists of equally many tensors. Calls `step` for each tensor; results
+// are returned list by list.
 template <class Step>
 Values optimiser(NodeContext& c, size_t groups, Step&& step) {
   size_t rest = c.input_count() < 2 ? 0 : c.input_count() - 2;
@@ -54,7 +55,7 @@ Values momentum(NodeContext& c) {
   Expr rate = c.input(0);
   return optimiser(c, 3, [&](const std::vector<Expr>& t) -> Values {
     Expr g = regularised(c, t[0], t[1]), alpha = c.scalar_like(c.float_attr("alpha", 0), t[0]);
-    // The first step takes the gradient whole.
+    // In the first step the gradient counts in full.
     Expr beta = after_first_step(c, c.scalar_like(c.float_attr("beta", 0), t[0]), c.scalar_like(1, t[0]));
     Expr v = c.add(c.mul(alpha, t[2]), c.mul(beta, g));
     Expr move = mode == "nesterov" ? c.add(g, c.mul(alpha, v)) : v;
@@ -79,7 +80,7 @@ Values adam(NodeContext& c) {
   });
 }
 
-// The gradients of y, a value made around the node, by the first of its inputs.
+// Gradients of y, a value of the surrounding graph, with respect to the node's first inputs (`xs`).
 Values gradient(NodeContext& c) {
   const size_t count = c.strings_attr("xs").size();
   const std::string name = c.string_attr("y", "");
@@ -98,7 +99,7 @@ Values binarizer(NodeContext& c) {
   return {c.cast(c.call("greater", {x, c.scalar_like(c.float_attr("threshold", 0), x)}), c.dtype(x))};
 }
 
-// Columns of the last axis; a vector becomes one row.
+// Selects columns of the last axis; a vector becomes one row.
 Values array_feature_extractor(NodeContext& c) {
   Expr x = c.input(0), index = c.reshape(c.input(1), {-1});
   if (c.rank(x) == 1) x = c.expand(x, 0);

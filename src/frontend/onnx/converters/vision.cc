@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on pictures and small matrices, written out in gathers, scatters and arithmetic.
+// Operators on images and small matrices, composed of gathers, scatters and arithmetic.
 #include <algorithm>
 
 #include "base/format.h"
@@ -10,9 +10,9 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Columns back to pictures, overlapping blocks added up: a scatter with places known at import.
+// Col2Im: overlapping blocks are added up by a scatter whose indices are known at import.
 Values col2im(NodeContext& c) {
-  // Sums of bools say whether one of them is true.
+  // Booleans are summed as integers; a non-zero sum is true.
   const DataType dtype = c.dtype(c.input(0));
   Expr x = dtype.is_bool() ? c.cast(c.input(0), kInt32) : c.input(0);
   Ints image = c.ints(1, "image shape"), block = c.ints(2, "block shape"), d = c.dims(x);
@@ -39,7 +39,7 @@ Values col2im(NodeContext& c) {
     c.fail_type(format("an operand of {} does not hold {} blocks of {}", shape_str(d), blocks, in_block));
   if (in_block * blocks > (1 << 24)) c.unsupported(format("{} elements a picture", in_block * blocks));
   int64_t channels = d[1] / in_block;
-  // The place of each column element in the padded picture.
+  // The index of each column element in the padded image.
   Ints places;
   for (int64_t k = 0; k < in_block; ++k)
     for (int64_t b = 0; b < blocks; ++b) {
@@ -97,7 +97,7 @@ Values det(NodeContext& c) {
   return {determinant(c, x, columns, 0, rank)};
 }
 
-// Values put back where a max pool found them.
+// Writes values back to the indices that MaxPool returned.
 Values max_unpool(NodeContext& c) {
   Expr x = c.input(0), indices = c.input(1);
   Ints d = c.dims(x), kernel = c.ints_attr("kernel_shape");
@@ -109,7 +109,7 @@ Values max_unpool(NodeContext& c) {
   for (size_t i = 0; i < n; ++i) plain.push_back((d[i + 2] - 1) * strides[i] + kernel[i] - pads[i] - pads[i + n]);
   Ints shape = c.has(2) ? c.ints(2, "output shape") : plain;
   if (shape.size() != d.size()) c.fail(format("its output shape {} does not fit", shape_str(shape)));
-  // Indices count in the picture the pool saw; a larger output keeps that picture in its corner.
+  // Indices refer to the image that MaxPool saw; with a larger output that image fills its leading corner.
   Expr flat = c.call("scatter_elements",
                      {c.zeros(c.dtype(x), {c.product(plain)}), c.reshape(indices, {-1}), c.reshape(x, {-1})},
                      make_attrs<relay::ScatterElementsAttrs>([](auto& a) { a.axis = 0; }));
@@ -121,8 +121,8 @@ Values max_unpool(NodeContext& c) {
       c.call("nn.pad", {y, c.scalar_like(0, y)}, make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }))};
 }
 
-// Regions of pictures resampled to one size, each bin the mean of a grid of bilinear samples, or the largest weighted
-// pixel that takes part in one.
+// Resamples regions of images to one size. A bin is the mean of a grid of bilinear samples, or the largest weighted
+// pixel among those that contribute to one.
 Values roi_align(NodeContext& c) {
   Expr data = c.input(0), rois = c.input(1), batches = c.cast(c.input(2), c.dtype(rois));
   if (c.rank(data) != 4 || c.rank(rois) != 2 || c.rank(batches) != 1)
@@ -160,7 +160,7 @@ Values max_roi_pool(NodeContext& c) {
                  }))};
 }
 
-// A function of the runtime: how large the picture is stands in its bytes.
+// Runs in the runtime: the image's size is known only from its bytes.
 Values image_decoder(NodeContext& c) {
   const std::string pixels = c.string_attr("pixel_format", "RGB");
   if (pixels != "RGB" && pixels != "BGR" && pixels != "Grayscale")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// com.microsoft: weights alone are quantised, in blocks of a row with a scale for each. They are numbers of the
-// operand's type again when they are imported, but for products of few rows.
+// com.microsoft: weight-only quantisation, in blocks along a row with a scale each. Weights are dequantised to the
+// operand's type at import, except in products with few rows.
 #include <array>
 #include <functional>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Number i of those that `bits` wide lie in bytes, the lowest bits first.
+// Element i of a bit-packed array of `bits`-wide numbers, the lowest bits of a byte first.
 int64_t packed_at(const Tensor& bytes, int64_t i, int64_t bits) {
   const int64_t each = 8 / bits;
   return (bytes.at_int(i / each) >> (bits * (i % each))) & ((int64_t{1} << bits) - 1);
@@ -34,7 +34,7 @@ Tensor bytes_of(NodeContext& c, size_t input, const char* what, int64_t least) {
 }
 
 struct BlockedWeight {
-  int64_t rows = 0, columns = 0, block = 0, blocks = 0;  // blocks: of a row
+  int64_t rows = 0, columns = 0, block = 0, blocks = 0;  // blocks: per row
 };
 BlockedWeight blocked_weight(NodeContext& c) {
   BlockedWeight w{c.int_attr("N"), c.int_attr("K"), c.int_attr("block_size"), 0};
@@ -46,7 +46,7 @@ BlockedWeight blocked_weight(NodeContext& c) {
   return w;
 }
 
-// a times the weight, whose rows are the columns of the product; then the bias.
+// a * transpose(weight), plus the bias.
 Values product_with(NodeContext& c, const Expr& a, const Tensor& weight, size_t bias) {
   const int64_t rows = weight.shape()[0];
   Expr x = a;
@@ -58,7 +58,7 @@ Values product_with(NodeContext& c, const Expr& a, const Tensor& weight, size_t 
   return {vector ? c.squeeze(y, {0}) : y};
 }
 
-// Few rows wait for the weight to come from memory: it stays as it is stored.
+// With few rows the product is bound by reading the weight from memory, so it stays packed.
 constexpr int64_t kFewRows = 8;
 bool stays_packed(NodeContext& c, const BlockedWeight& w, const Tensor& packed, int64_t bits, bool ordered) {
   const int64_t blob = w.block * bits / 8;
@@ -70,7 +70,7 @@ bool stays_packed(NodeContext& c, const BlockedWeight& w, const Tensor& packed, 
          dims.back() == w.columns;
 }
 
-// `of(row, block)` for each block.
+// A tensor of `of(row, block)` for every block.
 Tensor of_blocks(const BlockedWeight& w, const std::function<double(int64_t, int64_t)>& of) {
   Tensor out(kFloat32, {w.rows, w.blocks});
   for (int64_t n = 0; n < w.rows; ++n)
@@ -86,7 +86,7 @@ Values matmul_n_bits(NodeContext& c) {
   const Tensor packed = bytes_of(c, 1, "weights", c.product({count, blob}));
   const Tensor scales = c.constant(2, "scales");
   if (scales.size() != count) c.fail_type(format("it has {} scales for {} blocks", scales.size(), count));
-  const int64_t zero_row = (w.blocks * bits + 7) / 8;  // bytes; every row begins with one
+  const int64_t zero_row = (w.blocks * bits + 7) / 8;  // bytes; each row starts on a byte
   Tensor zeros;
   const bool has_zeros = c.has(3);
   if (has_zeros) zeros = c.constant(3, "zero points");
@@ -136,8 +136,8 @@ Values matmul_n_bits(NodeContext& c) {
   return product_with(c, c.input(0), weight, 5);
 }
 
-// The sixteen numbers of four-bit floats (sign, two of exponent, one of mantissa) and of normal quantiles, by their
-// code.
+// By code: the sixteen values of four-bit floats (1 sign, 2
+// exponent, 1 mantissa bit) and of NF4's normal quantiles.
 constexpr std::array<double, 16> kFloat4 = {
     0,   0.00520833333,  0.66666667,  1,  0.33333333,  0.5,  0.16666667,  0.25,
     -0., -0.00520833333, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25};
@@ -170,13 +170,13 @@ Values matmul_four_bit_floats(NodeContext& c) {
   Tensor weight(kFloat32, {w.rows, w.columns});
   auto* out = reinterpret_cast<float*>(weight.mutable_raw());
   for (int64_t i = 0; i < count; ++i) {
-    const auto code = static_cast<size_t>(packed_at(packed, i ^ 1, 4));  // the high bits first
+    const auto code = static_cast<size_t>(packed_at(packed, i ^ 1, 4));  // the high nibble comes first
     out[i] = static_cast<float>(values[code] * largest.at_double(i / w.block));
   }
   return product_with(c, c.input(0), weight, SIZE_MAX);
 }
 
-// Small integers of any kind as bytes of their own; those packed into bytes lie along the last axis.
+// Unpacks small integers of any type to one per byte; packed ones lie along the last axis.
 Tensor one_per_byte(const Tensor& t, int64_t bits) {
   const bool packed = t.dtype() == kUInt8 && bits < 8;
   const bool is_signed = t.dtype().is_integral() && !t.dtype().is_uint();
@@ -202,7 +202,7 @@ Values gather_block_quantized(NodeContext& c) {
                   }));
   };
   Expr zero = c.has(3) ? rows(c.constant_of(one_per_byte(c.constant(3, "zero points"), bits))) : Expr();
-  // Unsigned numbers without zero points lie around the middle of their range.
+  // Unsigned values without zero points are centred on the middle of their range.
   if (!zero && stored.dtype() == kUInt8)
     zero = c.broadcast_to(c.scalar(static_cast<double>(int64_t{1} << (bits - 1)), kUInt8), c.dims(rows(scales)));
   const int64_t along = axis > from ? axis + c.rank(c.input(1)) - 1 : axis;

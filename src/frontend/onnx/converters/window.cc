@@ -15,7 +15,7 @@ void check_window(NodeContext& c, const std::vector<int64_t>& values, size_t wan
 
 namespace {
 
-// The padding that makes ceil(size / stride) outputs; the odd one goes to the end (SAME_UPPER) or to the begin.
+// The padding that gives ceil(size / stride) outputs; an odd element goes to the end (SAME_UPPER) or to the begin.
 void auto_pads(NodeContext& c, const Expr& x, const std::string& mode, Window* w) {
   std::vector<int64_t> sizes = c.dims(x);
   size_t n = static_cast<size_t>(w->n);

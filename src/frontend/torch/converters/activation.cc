@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations, most of them composed of graph operators that fuse into whatever produces their input.
+// Activations. Most are composed of elementwise graph operators, which fuse into the operator that produces their
+// input.
 #include <cmath>
 
 #include "base/format.h"
@@ -130,7 +131,7 @@ Values softmax(NodeContext& c) {
 }
 constexpr char kSoftmax[] = "nn.softmax", kLogSoftmax[] = "nn.log_softmax";
 
-// Rows that hide everything are zeros, not what 0 / 0 is.
+// A row whose mask hides everything is zero, where softmax would give 0 / 0.
 Values safe_softmax(NodeContext& c) {
   Expr x = c.tensor("self"), y = softmax<kSoftmax>(c)[0].expr;
   Expr hidden = c.call("equal", {x, c.scalar_like(-HUGE_VAL, x)});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise arithmetic and functions, with PyTorch's type promotion; the same on symbolic numbers.
+// Elementwise arithmetic and functions with PyTorch's type promotion, for tensors and for symbolic numbers.
 #include <cmath>
 #include <limits>
 
@@ -10,17 +10,17 @@ namespace tilewright::torch {
 namespace arithmetic {
 namespace {
 
-// Functions of real numbers: whole ones become float32 first.
+// Floating-point functions: integers are cast to float32 first.
 template <const char* kOp>
 Values real_function(NodeContext& c) {
   return {c.call(kOp, {c.real(c.tensor("self"))})};
 }
-// Functions that keep the type.
+// Functions whose result has the operand's type.
 template <const char* kOp>
 Values same_function(NodeContext& c) {
   return {c.call(kOp, {c.tensor("self")})};
 }
-// Whole numbers are what they are rounded to.
+// Rounding leaves integers unchanged.
 template <const char* kOp>
 Values rounding(NodeContext& c) {
   Expr x = c.tensor("self");
@@ -35,14 +35,14 @@ constexpr char kAbs[] = "abs", kNegative[] = "negative", kSign[] = "sign";
 constexpr char kCeil[] = "ceil", kFloor[] = "floor", kTrunc[] = "trunc";
 
 Values log1p(NodeContext& c) {
-  // log(1 + x) loses the small x: x * log(1 + x) / ((1 + x) - 1) does not (Kahan).
+  // log(1 + x) is inaccurate for small x; x * log(1 + x) / ((1 + x) - 1) is not (Kahan).
   Expr x = c.real(c.tensor("self")), one = c.scalar_like(1, x), up = c.add(x, one), back = c.sub(up, one);
   Expr exact = c.div(c.mul(x, c.call("log", {up})), c.where(c.call("equal", {back, c.zero_like(x)}), one, back));
   Expr tiny = c.call("equal", {up, one}), endless = c.call("isinf", {x});
   return {c.where(tiny, x, c.where(endless, c.call("log", {up}), exact))};
 }
 Values expm1(NodeContext& c) {
-  // (u - 1) * x / log(u) with u = exp(x), which is exact near zero (Kahan).
+  // (u - 1) * x / log(u) with u = exp(x) is accurate near zero (Kahan).
   Expr x = c.real(c.tensor("self")), one = c.scalar_like(1, x), u = c.call("exp", {x}), less = c.sub(u, one);
   Expr log = c.call("log", {u});
   Expr plain = c.call("logical_or", {c.call("isinf", {u}), c.call("equal", {less, c.scalar_like(-1, x)})});
@@ -76,7 +76,7 @@ Values logit(NodeContext& c) {
   }
   return {c.call("log", {c.div(x, c.sub(c.scalar_like(1, x), x))})};
 }
-// Halves go to the even neighbour.
+// Rounds half to even.
 Values round(NodeContext& c) {
   Expr x = c.tensor("self");
   const int64_t decimals = c.integer("decimals", 0);
@@ -155,7 +155,7 @@ Values fmod(NodeContext& c) {
 }
 
 Expr power_of(NodeContext& c, const Expr& a, const Expr& b, DataType dtype) {
-  // Small whole powers and roots are exact and far cheaper as products.
+  // Small integral exponents and 1/2 become products and square roots: exact and much cheaper.
   if (const Tensor* t = c.known(b); t && t->size() == 1 && c.rank(b) <= c.rank(a) && dtype.is_float()) {
     const double exponent = t->at_double(0);
     if (exponent == 0) return c.add(c.mul(a, c.zero_like(a)), c.scalar_like(1, a));
@@ -184,14 +184,14 @@ constexpr char kMaximum[] = "maximum", kMinimum[] = "minimum", kLeftShift[] = "l
                kRightShift[] = "right_shift", kBitAnd[] = "bitwise_and", kBitOr[] = "bitwise_or",
                kBitXor[] = "bitwise_xor";
 
-// Booleans have no order of their own in the graph IR.
+// The graph IR has no maximum and minimum of booleans.
 template <const char* kOp>
 Values extreme(NodeContext& c) {
   Operands o = same_type(c);
   if (!o.dtype.is_bool()) return {c.call(kOp, {o.a, o.b})};
   return {c.call(kOp == kMaximum ? "logical_or" : "logical_and", {o.a, o.b})};
 }
-// The other operand where one is no number.
+// fmax and fmin: where one operand is NaN, the other.
 template <const char* kOp>
 Values extreme_number(NodeContext& c) {
   Operands o = same_type(c);
@@ -248,13 +248,13 @@ Values lerp(NodeContext& c) {
   return {c.add(a, c.mul(w, c.sub(b, a)))};
 }
 
-// A Python number: Relay's scalars are of the dtypes that literals have.
+// The result is a Python number: a Relay scalar of one of the dtypes that literals have.
 Values as_number(Expr e) { return {Value::number(std::move(e))}; }
 template <const char* kOp>
 Values number_binary(NodeContext& c) {
   const Value &a = c.positional(0), &b = c.positional(1);
   if (!a.expr || !b.expr) c.fail_type("an operand is not a number");
-  // A tensor among them makes it an operator of tensors.
+  // With a tensor operand it is a tensor operator.
   const bool tensor = a.kind == Value::kTensor || b.kind == Value::kTensor;
   const bool any_float = c.dtype(a.expr).is_float() || c.dtype(b.expr).is_float();
   const DataType dtype = tensor ? c.promoted({&a, &b}) : any_float ? kFloat64 : kInt64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention, written out in matrix products and softmax so that the compiler's own matching sees it; recurrent layers
-// and operators on graphs that run at once; boxes.
+// Attention, written out as matrix products and softmax, the form that the compiler's attention matching recognises;
+// recurrent layers; subgraphs that run in place; non-maximum suppression.
 #include <cmath>
 
 #include "base/format.h"
@@ -20,7 +20,7 @@ Expr attended(NodeContext& c) {
   const Ints qd = c.dims(q), kd = c.dims(k);
   if (c.number("dropout_p", 0) != 0) c.unsupported("with dropout; call model.eval() before the export");
   const double scale = c.number("scale", 1 / std::sqrt(static_cast<double>(qd.back())));
-  // Every key head serves as many query heads.
+  // Grouped queries: each key/value head is shared by several query heads.
   if (rank >= 3 && c.flag("enable_gqa", false)) {
     const int64_t axis = rank - 3, heads = qd[static_cast<size_t>(axis)], shared = kd[static_cast<size_t>(axis)];
     if (shared < 1 || heads % shared != 0) c.fail_type(format("{} heads do not share {}", heads, shared));
@@ -32,7 +32,7 @@ Expr attended(NodeContext& c) {
     };
     if (heads != shared) k = repeated(k), v = repeated(v);
   }
-  // Rank 4, (batch, heads, length, size), as the products want it.
+  // The products need rank 4: (batch, heads, length, size).
   auto lifted = [&](const Expr& e) { return rank < 4 ? c.expand(e, 0, 4 - rank) : e; };
   auto product = [&](const Expr& a, const Expr& b, bool transpose) {
     return c.call("nn.batch_matmul", {a, b},
@@ -62,7 +62,7 @@ Expr attended(NodeContext& c) {
   return y;
 }
 Values scaled_dot_product(NodeContext& c) { return {attended(c)}; }
-// What only training reads has no value here.
+// The further results are read by training only: they have no value here.
 Values flash_for_cpu(NodeContext& c) {
   Expr y = attended(c);
   const Ints d = c.dims(y);
@@ -71,7 +71,7 @@ Values flash_for_cpu(NodeContext& c) {
 
 enum class Cell { kLstm, kGru, kTanh, kRelu };
 
-// Gates in ONNX's order: LSTM i o f c of i f c o; GRU z r n of r z n.
+// Reorders gates from PyTorch's order to ONNX's: LSTM i f c o to i o f c, GRU r z n to z r n.
 Expr reordered(NodeContext& c, const Expr& e, Cell cell) {
   const int64_t gates = cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1;
   if (gates == 1) return e;
@@ -82,7 +82,7 @@ Expr reordered(NodeContext& c, const Expr& e, Cell cell) {
   return c.concat(parts, 0);
 }
 
-// Layers one over another. Weights of a direction: input, hidden, and their biases where there are any.
+// Stacked layers. The weights of a direction: input, hidden, and optionally their biases.
 template <Cell kCell>
 Values recurrent(NodeContext& c) {
   Expr x = c.tensor("input");
@@ -141,7 +141,7 @@ Values recurrent(NodeContext& c) {
   return {y, joined(hidden)};
 }
 
-// A graph that runs in place: regions without gradients, or of one precision.
+// Runs a subgraph in place: no_grad and autocast regions.
 Values run_graph(NodeContext& c, size_t graph_at) {
   const Value& graph = c.positional(graph_at);
   if (!graph.graph || !c.place().torch) c.fail_type("it has no graph");
@@ -165,7 +165,7 @@ Values wrapped(NodeContext& c) { return run_graph(c, graph_position(c)); }
 Values nms(NodeContext& c) {
   Expr boxes = c.tensor("dets"), scores = c.tensor("scores");
   const Expr threshold = c.as_tensor(c.value("iou_threshold"), kFloat32);
-  // (batch, class, box) of what is kept, the best first.
+  // (batch, class, box) of the kept boxes, by falling score.
   Expr kept = c.onnx("NonMaxSuppression", 11,
                      {c.expand(c.cast(boxes, kFloat32), 0), c.expand(c.cast(scores, kFloat32), 0, 2),
                       c.constant_of(Tensor::scalar<int64_t>(kInt64, INT64_MAX)), threshold},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch has one operator for, written out: recurrent cells (one step of a batch), and the layers that
-// nn.TransformerEncoder and nn.MultiheadAttention run as in inference.
+// Operators that PyTorch has as one and that are written out here: recurrent cells (one step of a batch), and the fused
+// layers that nn.TransformerEncoder and nn.MultiheadAttention use at inference.
 #include "base/format.h"
 #include "frontend/torch/importer.h"
 
@@ -70,7 +70,7 @@ Expr layer_norm(NodeContext& c, const Expr& x, const char* weight, const char* b
                     {"eps", c.value("eps")}});
 }
 
-// The keys that each query may see: PyTorch's mask says which it may not. Types: 0 (L, L), 1 (N, L).
+// The mask of keys that each query attends to; PyTorch's mask marks those it does not. Types: 0 (L, L), 1 (N, L).
 Expr visible(NodeContext& c) {
   Expr mask = c.tensor("mask");
   const int64_t type = c.integer("mask_type", 0);
@@ -78,7 +78,7 @@ Expr visible(NodeContext& c) {
   Expr seen = c.call("logical_not", {mask});
   return type == 0 ? seen : c.expand(seen, 1, 2);
 }
-// Multi-head attention with x (N, L, E) as queries, keys and values.
+// Multi-head self-attention of x (N, L, E).
 Expr self_attention(NodeContext& c, const Expr& x, const char* heads_name) {
   const std::vector<int64_t> d = c.dims(x);
   const int64_t heads = c.integer(heads_name);

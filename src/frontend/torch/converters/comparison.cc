@@ -9,8 +9,8 @@ namespace tilewright::torch {
 namespace comparison {
 namespace {
 
-// A Python number that the tensor's type cannot hold is compared in its own: promotion sees to it for kinds, and the
-// rest is 64-bit arithmetic here as there.
+// A Python number that the tensor's type cannot hold is compared in a wider type: promotion covers other categories,
+// and the rest is compared in 64 bits, as PyTorch does.
 template <const char* kOp>
 Values compare(NodeContext& c) {
   const Value &a = c.value("self"), &b = c.value("other");
@@ -69,7 +69,7 @@ Values nan_to_num(NodeContext& c) {
 
 Values where(NodeContext& c) {
   if (!c.has("self")) {
-    // Where it holds: as nonzero with as_tuple.
+    // where(condition) is nonzero(as_tuple=True).
     c.unsupported("the places where a condition holds");
   }
   const Value &a = c.value("self"), &b = c.value("other");
@@ -83,7 +83,7 @@ Values masked_fill(NodeContext& c) {
   return {c.where(c.cast(c.tensor("mask"), kBool), value, x)};
 }
 
-// NaN stays NaN. The result has the type that the operands promote to.
+// NaN stays NaN. The result has the promoted type of the operands.
 Expr clamped(NodeContext& c, const Value* low, const Value* high) {
   const Value& self = c.value("self");
   if (!low && !high) c.fail("it has no bound");
@@ -95,7 +95,7 @@ Expr clamped(NodeContext& c, const Value* low, const Value* high) {
     return c.call("clip", {x}, make_attrs<relay::ClipAttrs>([&](auto& a) {
                     if (low) a.a_min = c.known(low->expr)->at_double(0);
                     if (high) a.a_max = c.known(high->expr)->at_double(0);
-                    if (low && high) a.a_min = std::min(a.a_min, a.a_max);  // the upper one wins
+                    if (low && high) a.a_min = std::min(a.a_min, a.a_max);  // the upper bound wins
                   }));
   if (low) x = c.call("maximum", {x, c.as_tensor(*low, dtype)});
   if (high) x = c.call("minimum", {x, c.as_tensor(*high, dtype)});
@@ -110,7 +110,7 @@ Expr cast_to(NodeContext& c, const Expr& x, DataType to) {
   if (to.is_bool()) return c.call("not_equal", {x, c.zero_like(x)});
   return c.cast(x, to);
 }
-// The dtype is an argument, another tensor's, or stays.
+// The dtype is an argument, that of another tensor, or unchanged.
 Values to(NodeContext& c) {
   Expr x = c.tensor("self");
   if (c.has("dtype")) return {cast_to(c, x, c.dtype_arg("dtype", kFloat32))};
@@ -125,7 +125,7 @@ Values to_type(NodeContext& c) {
 
 Values same(NodeContext& c) { return {c.tensor("self")}; }
 Values same_input(NodeContext& c) { return {c.tensor("input")}; }
-// src in the shape of self.
+// src, cast and broadcast to self.
 Values copy(NodeContext& c) {
   Expr self = c.tensor("self"), source = cast_to(c, c.tensor("src"), c.dtype(c.tensor("self")));
   return {c.broadcast_to(source, c.dims(self))};
@@ -139,7 +139,7 @@ Values zero(NodeContext& c) {
   return {c.zeros(c.dtype(self), c.dims(self))};
 }
 
-// In place its argument has another name.
+// The in-place form names its argument differently.
 Values dropout(NodeContext& c) {
   if (c.flag("train", false) && c.number("p", 0.5) > 0) c.unsupported("in training mode; call model.eval() before");
   return {c.positional(0).expr};

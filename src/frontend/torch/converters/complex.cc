@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Complex tensors: real ones with one more axis behind, of real and imaginary parts. Operators that make them or that
-// take them are here; everything else refuses them by name.
+// Complex tensors are real tensors with an additional last axis of real and imaginary parts. The operators that create
+// or take them are here; all others refuse complex operands with an error that names them.
 #include <cmath>
 
 #include "base/format.h"
@@ -19,11 +19,11 @@ Value as_complex(Expr e) {
 }
 Value whole_at(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
 
-// Axes of the tensor as PyTorch counts them.
+// The number of axes as PyTorch counts them.
 int64_t axes_of(NodeContext& c, const Value& v) { return c.rank(v.expr) - (v.complex ? 1 : 0); }
 
 struct Parts {
-  Expr real, imaginary;  // the second null for real tensors
+  Expr real, imaginary;  // imaginary: null for real tensors
 };
 Parts parts_of(NodeContext& c, const Value& v) {
   if (!v.expr) c.fail_type("an operand is not a tensor");
@@ -31,13 +31,13 @@ Parts parts_of(NodeContext& c, const Value& v) {
   const int64_t last = c.rank(v.expr) - 1;
   return {c.squeeze(c.slice(v.expr, last, 0, 1), {last}), c.squeeze(c.slice(v.expr, last, 1, 2), {last})};
 }
-// The parts next to each other; a missing one is zero.
+// A complex tensor from its parts; a missing part is zero.
 Value joined(NodeContext& c, Expr real, Expr imaginary) {
   if (!imaginary) imaginary = c.zero_like(real);
   Ints shape = c.dims(real);
   const Ints other = c.dims(imaginary);
   if (shape != other) {
-    const Expr sum = c.add(real, imaginary);  // their common shape
+    const Expr sum = c.add(real, imaginary);  // for the broadcast shape
     shape = c.dims(sum);
     real = c.broadcast_to(real, shape);
     imaginary = c.broadcast_to(imaginary, shape);
@@ -46,7 +46,7 @@ Value joined(NodeContext& c, Expr real, Expr imaginary) {
   return as_complex(c.concat({c.expand(real, rank), c.expand(imaginary, rank)}, rank));
 }
 
-// ---- made of real ones
+// ---- creation from real tensors
 
 Values view_as_complex(NodeContext& c) { return {as_complex(c.tensor("self"))}; }
 Values view_as_real(NodeContext& c) {
@@ -87,7 +87,7 @@ Values angle(NodeContext& c) {
 
 // ---- arithmetic
 
-// A number takes the other operand's dtype.
+// A Python number takes the other operand's dtype.
 Parts operand(NodeContext& c, const Value& v, const Value& other) {
   Parts p = parts_of(c, v);
   const DataType dtype = c.dtype(v.complex ? v.expr : other.expr);
@@ -128,9 +128,10 @@ Values quotient(NodeContext& c) {
 Values negative(NodeContext& c) { return {as_complex(c.call("negative", {c.tensor("self")}))}; }
 Values itself(NodeContext& c) { return {as_complex(c.tensor("self"))}; }
 
-// ---- shapes: the real operator, which leaves the last axis alone
+// ---- shape operators: the real operator applies, and leaves the last axis alone
 
-// Axes counted from the end as counted from the start; `more`: axes that the result has beyond the operand's.
+// Rewrites negative axes to count from the start, since the last axis is not PyTorch's. `more`: axes that the result
+// has in addition to the operand's.
 Values reshaped_parts(NodeContext& c, int64_t more = 0) {
   NamedValues arguments = c.arguments();
   Value& first = arguments.at(0).second;
@@ -185,12 +186,12 @@ struct Transform {
 
   Expr scaled(const Expr& e, int64_t length, bool inverse) const {
     const auto n = static_cast<double>(length);
-    double factor = 1;  // the inverse is divided by the length already
+    double factor = 1;  // beyond the inverse's division by the length
     if (norm == "ortho") factor = inverse ? std::sqrt(n) : 1 / std::sqrt(n);
     if (norm == "forward") factor = inverse ? n : 1 / n;
     return factor == 1 ? e : c.mul(e, c.scalar_like(factor, e));
   }
-  // z: with parts. Length -1: the axis as it is.
+  // z has both parts. A length of -1 keeps the axis as it is.
   Expr along(Expr z, int64_t axis, int64_t length, bool inverse) const {
     z = fitted(std::move(z), axis, length);
     const int64_t n = c.dims(z).at(static_cast<size_t>(axis));
@@ -198,7 +199,7 @@ struct Transform {
                     {{"inverse", int64_t{inverse}}})[0];
     return scaled(y, n, inverse);
   }
-  // Cut or filled with zeros.
+  // Cuts the axis, or pads it with zeros.
   Expr fitted(Expr z, int64_t axis, int64_t length) const {
     Ints d = c.dims(z);
     const int64_t n = d.at(static_cast<size_t>(axis));
@@ -208,7 +209,7 @@ struct Transform {
     d[static_cast<size_t>(axis)] = length - n;
     return c.concat({z, c.zeros(c.dtype(z), d)}, axis);
   }
-  // The whole spectrum of a real signal of `length`, of its first half.
+  // The full spectrum of a real signal of `length` from its one-sided half.
   Expr mirrored(Expr z, int64_t axis, int64_t length) const {
     const int64_t half = length / 2 + 1, last = c.rank(z) - 1;
     z = fitted(std::move(z), axis, half);
@@ -288,7 +289,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.fft_irfftn", transform<Kind::kInverseReal>},
 };
 
-// Operators that have converters of their own for real tensors.
+// Complex versions of operators that also have converters for real tensors.
 constexpr ConverterEntry kOfComplex[] = {
     {"aten.add", sum<true>},       {"aten.sub", sum<false>},      {"aten.mul", product},
     {"aten.div", quotient},        {"aten.neg", negative},        {"aten.abs", magnitude},

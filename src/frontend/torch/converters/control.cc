@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow: what is decided at the import takes one way; what only a run decides becomes Relay's `if` and a
-// function that calls itself last.
+// Control flow: a condition known at import selects one branch; one known only at run time becomes Relay's `if`, and a
+// loop a tail-recursive function.
 #include "base/format.h"
 #include "frontend/lets.h"
 #include "frontend/torch/importer.h"
@@ -64,7 +64,7 @@ Values fields_of(const Expr& e, size_t count) {
   for (size_t i = 0; i < count; ++i) out.emplace_back(relay::make_get(e, static_cast<int64_t>(i)));
   return out;
 }
-// Operands of a branch or step are values of its own: what it changes in place stays inside.
+// Copies the operands of a branch or step, so that in-place changes inside stay inside.
 Values detached(const Values& values) {
   Values out = values;
   for (Value& v : out) v.view = nullptr;
@@ -131,7 +131,7 @@ Values while_loop(NodeContext& c) {
   return fields_of(lets.around(call), types.size());
 }
 
-// The slices of the mapped tensors, one graph for each.
+// Slices the mapped tensors and imports the graph once for each slice.
 Values map(NodeContext& c) {
   Importer& importer = importer_of(c);
   const Graph& body = graph_of(c, c.positional(0));
@@ -155,7 +155,7 @@ Values map(NodeContext& c) {
   return out;
 }
 
-// TorchScript's, whose graphs see the names around them; graphs are the last arguments.
+// TorchScript's forms: their graphs see the surrounding names, and are the last arguments.
 bool is_decided(NodeContext& c, const Expr& condition) {
   return !importer_of(c).programs() || NodeContext::known(condition);
 }
@@ -168,7 +168,7 @@ Values script_if(NodeContext& c) {
   const bool taken = c.constant(condition, "condition").at_int(0) != 0;
   return importer.import_graph(graph_of(c, c.positional(taken ? 1 : 2)), {}, importer.scope());
 }
-// Steps are imported one by one as long as it is known that they are made.
+// Iterations are unrolled as long as their conditions are known at import.
 Values script_loop(NodeContext& c) {
   Importer& importer = importer_of(c);
   const Scope* around = importer.scope();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions, pools and resizing: windows in PyTorch's terms, operators of one definition with ONNX's where the
-// details (rounding up, coordinates) are the same.
+// Convolutions, pools and resizing: windows by PyTorch's rules, and ONNX's converters where details such as rounding up
+// and coordinates agree.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 using OnnxAttributes = std::vector<NodeContext::OnnxAttribute>;
 
-// The operand with a batch; `alone` says that it came without.
+// The operand with a batch axis; `alone` is set when it had none.
 Expr with_batch(NodeContext& c, const Expr& x, int64_t spatial, bool* alone) {
   *alone = c.rank(x) == spatial + 1;
   if (!*alone && c.rank(x) != spatial + 2)
@@ -43,7 +43,7 @@ Values conv_nd(NodeContext& c) {
     if (given->text != "same" && given->text != "valid") c.fail(format("its padding '{}' is unknown", given->text));
     for (size_t i = 0; i < kAxes && given->text == "same"; ++i) {
       const int64_t total = dilation[i] * (sizes[i + 2] - 1);
-      padding[i] = total / 2, padding[i + kAxes] = total - total / 2;  // the odd one behind
+      padding[i] = total / 2, padding[i + kAxes] = total - total / 2;  // the odd element goes to the end
     }
   } else {
     padding = c.ints("padding", kAxes, 0);
@@ -108,7 +108,7 @@ Values max_pool(NodeContext& c) {
   attributes.push_back({"dilations", w.dilation});
   if (!kIndices) return {without_batch(c, c.onnx("MaxPool", 12, {x}, attributes)[0], alone)};
   std::vector<Expr> made = c.onnx("MaxPool", 12, {x}, attributes, 2);
-  // ONNX counts places in the whole tensor, PyTorch in the channel's picture.
+  // ONNX's indices count in the whole tensor, PyTorch's in one channel's image.
   const Ints d = c.dims(x);
   Expr area = c.scalar(static_cast<double>(c.product(d, 2)), kInt64);
   Expr places = c.call("floor_mod", {made[1], area});
@@ -124,7 +124,7 @@ Values avg_pool(NodeContext& c) {
   attributes.push_back({"count_include_pad", int64_t{include}});
   Expr y;
   if (c.has("divisor_override")) {
-    // The sum of each window, over one number.
+    // Window sums (divisor_override): the average times the window's volume over the divisor.
     double volume = 1;
     for (int64_t k : w.kernel) volume *= static_cast<double>(k);
     if (w.ceil) c.unsupported("a divisor of its own where windows hang over the edge");
@@ -137,7 +137,7 @@ Values avg_pool(NodeContext& c) {
   return {without_batch(c, y, alone)};
 }
 
-// Means of one window or another: a product with a matrix along each axis that does not divide evenly.
+// Windows of uneven extent: a product with an averaging matrix along each axis that does not divide evenly.
 template <size_t kAxes>
 Values adaptive_avg_pool(NodeContext& c) {
   bool alone = false;
@@ -171,7 +171,7 @@ Values adaptive_max_pool(NodeContext& c) {
   return {without_batch(c, y, alone)};
 }
 
-// ONNX's Resize of the axes after the channels. `exact`: the nearest by the centres of pixels.
+// ONNX's Resize of the spatial axes. `exact`: nearest by pixel centres (nearest-exact).
 Expr resized(NodeContext& c, const std::string& mode, bool corners, bool antialias, bool exact = false) {
   Expr x = c.tensor(c.has("self") ? "self" : "input");
   const Ints d = c.dims(x);
@@ -179,7 +179,7 @@ Expr resized(NodeContext& c, const std::string& mode, bool corners, bool antiali
   const size_t n = d.size() - 2;
   std::vector<double> scales(n, 0);
   Ints size(n);
-  // Scales place the elements where they are given; sizes make scales of their own otherwise.
+  // Given scales define the coordinates; otherwise they follow from the sizes.
   const char* singles[] = {"scales_d", "scales_h", "scales_w"};
   for (size_t i = 0; i < n; ++i) {
     const char* name = n == 1 && c.has("scales") ? "scales" : singles[3 - n + i];

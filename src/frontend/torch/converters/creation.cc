@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors from numbers.
+// Tensor creation.
 #include <cmath>
 
 #include "base/format.h"
@@ -56,7 +56,7 @@ Values scalar_tensor(NodeContext& c) {
   return {c.as_tensor(v, c.dtype_arg("dtype", kFloat32))};
 }
 
-// start, start + step, ... below end.
+// start, start + step, ..., up to but excluding end.
 Values arange(NodeContext& c) {
   std::vector<const Value*> given = {c.find("start"), &c.value("end"), c.find("step")};
   bool real = false;
@@ -66,8 +66,8 @@ Values arange(NodeContext& c) {
   const double count = std::ceil((end - start) / step);
   if (step == 0 || !(count < 1e9) || (end - start) / step < 0)
     c.fail(format("{} steps of {} are impossible", count, step));
-  // Of whole numbers the elements are computed as such; their number decides.
-  // Long ones are computed by the model.
+  // For integers, count and elements are computed in integers.
+  // Long ranges are computed by the model, not stored in it.
   if (count > (1 << 16)) {
     const DataType wide = real ? kFloat64 : kInt64;
     auto at = [&](double v) { return c.scalar(v, wide); };
@@ -92,7 +92,7 @@ Values linspace(NodeContext& c) {
   if (steps < 0 || steps > (1 << 20)) c.fail(format("{} steps are impossible", steps));
   Tensor t = Tensor::zeros(c.dtype_arg("dtype", kFloat32), {steps});
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
-  // Counted from both ends, so that the last element is exactly `end`.
+  // Counts from both ends, so that the last element is exactly `end`.
   for (int64_t i = 0; i < steps; ++i)
     t.set_double(i, i < steps / 2 ? start + step * static_cast<double>(i)
                     : steps == 1  ? start

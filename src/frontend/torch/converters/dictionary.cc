@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TorchScript's dictionaries: lists of pairs (key, value) in the order of their making, computed at the import. As with
-// lists, what changes one changes it for all its names.
+// TorchScript's dictionaries: lists of (key, value) pairs in insertion order, computed at import. Like lists they are
+// shared objects: a change is seen through every name.
 #include <algorithm>
 
 #include "base/format.h"

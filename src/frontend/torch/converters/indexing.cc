@@ -36,11 +36,11 @@ Values take_along_dim(NodeContext& c) {
   return {gathered(c, c.reshaped(c.tensor("self"), {-1}), c.reshaped(c.tensor("indices"), {-1}), 0)};
 }
 
-// x[indices]: tensors of whole numbers for some axes. What is indexed comes first in `front`, and `axes` says which.
+// x[indices] with integer tensors for some of the axes, listed in `axes`.
 struct Indexed {
-  std::vector<Expr> indices;  // one for each of `axes`, broadcast together
-  Ints axes, joint;           // the indices' common shape
-  int64_t place = 0;          // of the common shape in the result
+  std::vector<Expr> indices;  // one for each of `axes`, broadcast to one shape
+  Ints axes, joint;           // joint: that shape
+  int64_t place = 0;          // where the joint axes stand in the result
 };
 Indexed read_indices(NodeContext& c, const Expr& x) {
   const Value& list = c.value("indices");
@@ -56,7 +56,7 @@ Indexed read_indices(NodeContext& c, const Expr& x) {
     if (c.dtype(v.expr).is_bool() || c.dtype(v.expr) == kUInt8) {
       const Tensor* mask = c.known(v.expr);
       if (!mask) c.unsupported("a mask that is known only at run time");
-      // The places where it holds, axis by axis.
+      // A mask becomes the indices of its true elements, one list per axis.
       const Ints shape = mask->shape();
       std::vector<Ints> places(shape.size());
       for (int64_t i = 0; i < mask->size(); ++i) {
@@ -84,19 +84,19 @@ Indexed read_indices(NodeContext& c, const Expr& x) {
       to = to == 1 ? d[i] : to;
     }
   }
-  // Indices next to each other leave their result in place, others put it first.
+  // Adjacent indexed axes keep their place in the result; otherwise the joint axes come first.
   const bool together = out.axes.back() - out.axes.front() + 1 == static_cast<int64_t>(out.axes.size());
   out.place = together ? out.axes.front() : 0;
   return out;
 }
-// The indexed axes as one, in front: the order of all axes.
+// The permutation that moves the indexed axes to the front, to be merged into one.
 Ints front_order(const Indexed& at, int64_t rank) {
   Ints order = at.axes;
   for (int64_t i = 0; i < rank; ++i)
     if (std::find(at.axes.begin(), at.axes.end(), i) == at.axes.end()) order.push_back(i);
   return order;
 }
-// One number for each place: the row of the tensor whose indexed axes are one.
+// Linear indices into the merged axis.
 Expr flat_place(NodeContext& c, const Indexed& at, const Ints& sizes) {
   Expr place;
   for (size_t i = 0; i < at.indices.size(); ++i) {
@@ -122,7 +122,7 @@ Values index(NodeContext& c) {
       rows.push_back(size);
   }
   Expr y = taken(c, c.reshaped(c.transpose(x, order), rows), flat_place(c, at, sizes), 0);
-  // (joint..., rest...) with the joint axes moved behind the first of the rest.
+  // Moves the joint axes from the front, (joint..., rest...), behind the first `place` of the rest.
   Ints back;
   for (int64_t i = 0; i < at.place; ++i) back.push_back(joint + i);
   for (int64_t i = 0; i < joint; ++i) back.push_back(i);
@@ -132,7 +132,7 @@ Values index(NodeContext& c) {
 Values index_put(NodeContext& c) {
   Expr x = c.tensor("self");
   const Value& list = c.value("indices");
-  // One mask over leading axes and one value: a choice.
+  // One mask over leading axes and a single value: a select, without indices.
   if (list.list && list.list->size() == 1 && list.list->front().expr && c.dtype(list.list->front().expr).is_bool() &&
       !c.known(list.list->front().expr)) {
     Expr mask = list.list->front().expr, values = c.cast(c.tensor("values"), c.dtype(x));
@@ -157,7 +157,7 @@ Values index_put(NodeContext& c) {
   rows.insert(rows.end(), rest.begin(), rest.end());
   Ints moved;
   for (int64_t axis : order) moved.push_back(sizes[static_cast<size_t>(axis)]);
-  // The values have the result's shape, with the joint axes at their place.
+  // Broadcasts the values to the shape of the result, with the joint axes in their place.
   Ints shape(rest.begin(), rest.begin() + at.place), front;
   shape.insert(shape.end(), at.joint.begin(), at.joint.end());
   shape.insert(shape.end(), rest.begin() + at.place, rest.end());
@@ -182,7 +182,7 @@ Expr scattered(NodeContext& c, Expr index, Expr source, const std::string& reduc
   if (c.rank(x) == 0) x = c.reshape(x, {1}), index = c.reshaped(index, {-1}), source = c.reshaped(source, {-1});
   const Ints wanted = c.dims(index);
   if (c.rank(source) == 0) source = c.broadcast_to(source, wanted);
-  // A larger source counts as far as the index goes.
+  // A source larger than the index is cut to the index's extents.
   const Ints sizes = c.dims(source);
   for (size_t i = 0; i < wanted.size(); ++i)
     if (sizes[i] > wanted[i]) source = c.slice(source, static_cast<int64_t>(i), 0, wanted[i]);
@@ -207,7 +207,7 @@ Values scatter_reduce(NodeContext& c) {
   if (!c.flag("include_self", true)) c.unsupported("without the elements that it replaces");
   return {scattered(c, c.tensor("index"), c.tensor("src"), reduction_name(c, c.text("reduce", "")))};
 }
-// Rows along an axis put elsewhere.
+// Scatters whole rows along an axis.
 Values rows_put(NodeContext& c, Expr source, const std::string& reduction) {
   Expr x = c.tensor("self"), index = c.tensor("index");
   const int64_t rank = c.rank(x), axis = c.dim(c.integer("dim"), rank);
@@ -244,7 +244,7 @@ Values nonzero(NodeContext& c) {
   Expr x = c.tensor("self");
   return {c.transpose(c.onnx("NonZero", 13, {x}, {})[0], {1, 0})};
 }
-// The places of the largest change through masks with as many elements as hold.
+// The mask's prefix sum says which element of the source goes where, whatever the number of true elements.
 Values masked_scatter(NodeContext& c) {
   Expr x = c.tensor("self"), mask = c.cast(c.tensor("mask"), kBool), source = c.reshaped(c.tensor("source"), {-1});
   const Ints shape = c.dims(x);
@@ -255,7 +255,7 @@ Values masked_scatter(NodeContext& c) {
   return {c.reshaped(c.where(held, taken_source, c.reshaped(x, {-1})), shape)};
 }
 
-// What a program does by the places that a run finds (data_sized.cc).
+// A program does these with indices found at run time (data_sized.cc).
 Values only_in_programs(NodeContext& c) { c.unsupported("as many elements as the data decide, outside of a program"); }
 
 constexpr ConverterEntry kTable[] = {

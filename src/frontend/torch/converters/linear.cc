@@ -8,7 +8,7 @@ namespace linear {
 namespace {
 
 Expr product_of(NodeContext& c, const Expr& a, const Expr& b) {
-  // The graph IR's products are of real numbers and of small integers.
+  // The graph IR multiplies floats and narrow integers only.
   const DataType dtype = c.dtype(a);
   if (!dtype.is_float()) {
     Expr wide = c.onnx("MatMul", 13, {c.cast(a, kFloat64), c.cast(b, kFloat64)}, {})[0];
@@ -17,7 +17,7 @@ Expr product_of(NodeContext& c, const Expr& a, const Expr& b) {
   return c.onnx("MatMul", 13, {a, b}, {})[0];
 }
 
-// x (..., K) by the weight (N, K), as classic dense keeps it.
+// x (..., K) times the transpose of a weight (N, K), the layout that nn.dense takes.
 Expr dense(NodeContext& c, const Expr& x, const Expr& weight) {
   if (c.rank(weight) == 1) return product_of(c, x, weight);
   auto call = [&](const Expr& data) {

@@ -14,7 +14,7 @@ Expr vector_or(NodeContext& c, const char* name, double fallback, int64_t size, 
   return c.broadcast_to(c.scalar(fallback, dtype), {size});
 }
 
-// The statistics are arguments.
+// Normalises by given statistics.
 Expr by_statistics(NodeContext& c, const Expr& x, double epsilon) {
   const int64_t channels = c.dims(c.tensor("running_mean")).at(0);
   const DataType dtype = c.dtype(x);
@@ -31,7 +31,7 @@ Values batch_norm(NodeContext& c) {
         "in training mode, where it changes its statistics; call model.eval() before, or run_decompositions()");
   const double epsilon = c.number("eps", 1e-5);
   if (c.has("running_mean") && !c.flag("training", false)) return {by_statistics(c, x, epsilon)};
-  // The statistics are those of the batch.
+  // Normalises by the batch's own statistics.
   Ints axes;
   for (int64_t i = 0; i < c.rank(x); ++i)
     if (i != 1) axes.push_back(i);
@@ -42,7 +42,7 @@ Values batch_norm(NodeContext& c) {
   if (c.has("bias")) y = c.add(y, c.expand(c.tensor("bias"), 1, c.rank(x) - 2));
   return {y};
 }
-// After decomposition: what only training reads is empty.
+// Decomposed form at inference: the results that only training reads are empty.
 Values batch_norm_no_training(NodeContext& c) {
   Expr x = c.tensor("input"), empty = c.zeros(kFloat32, {0});
   return {by_statistics(c, x, c.number("eps")), empty, empty};
@@ -51,7 +51,7 @@ Values native_batch_norm(NodeContext& c) {
   if (c.flag("training", false)) c.unsupported("in training mode; call model.eval() before the export");
   return batch_norm_no_training(c);
 }
-// The batch's statistics, and the running ones moved towards them.
+// Training: normalises by the batch's statistics and also returns updated running statistics.
 Values batch_norm_functional(NodeContext& c) {
   Expr x = c.tensor("input");
   if (!c.flag("training", true)) c.unsupported("without training");
@@ -108,7 +108,7 @@ Normalized layer_normalized(NodeContext& c, bool statistics) {
   return {y, mean, inverse};
 }
 Values layer_norm(NodeContext& c) { return {layer_normalized(c, false).y}; }
-// Nobody reads the statistics of an inference as a rule: they cost nothing where they are dropped.
+// Statistics are rarely read at inference; dead code elimination drops them where they are not.
 Values native_layer_norm(NodeContext& c) {
   const Normalized plain = layer_normalized(c, false), full = layer_normalized(c, true);
   return {plain.y, full.mean, full.inverse};
@@ -118,7 +118,7 @@ Expr root_mean_square(NodeContext& c, Expr* inverse) {
   const int64_t rank = c.rank(x), count = static_cast<int64_t>(c.ints("normalized_shape").size());
   const DataType dtype = c.dtype(x), wide = dtype == kFloat64 ? kFloat64 : kFloat32;
   if (count > rank) c.fail_type("its normalized_shape is not the end of its input's");
-  // The smallest step at 1 of the type is the default.
+  // The default is the machine epsilon of the type.
   const double epsilon = c.number("eps", dtype == kFloat64 ? 0x1p-52 : 0x1p-23);
   Ints axes;
   for (int64_t i = rank - count; i < rank; ++i) axes.push_back(i);
@@ -171,7 +171,7 @@ Values instance_norm(NodeContext& c) {
                  {x, vector_or(c, "weight", 1, channels, dtype), vector_or(c, "bias", 0, channels, dtype)},
                  make_attrs<relay::InstanceNormAttrs>([&](auto& a) { a.epsilon = epsilon; }))};
 }
-// g * v / |v|, the length over all axes but one.
+// g * v / |v|, with the norm over all axes but one.
 Values weight_norm(NodeContext& c) {
   Expr v = c.tensor("v"), g = c.tensor("g");
   const int64_t axis = c.integer("dim", 0);

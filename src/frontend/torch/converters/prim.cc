@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What TorchScript computes with besides tensors: lists, tuples, texts, None, dtypes, and numbers out of tensors and
-// back. A list is one object for all its names: what changes it changes it for them all. Arithmetic on numbers comes
-// as Python's operators (torch_script.py).
+// TorchScript's values other than tensors: lists, tuples, strings, None, dtypes, and conversion of numbers from and to
+// tensors. A list is a shared object: a change is seen through every name. Arithmetic on numbers comes as Python's
+// operators (torch_script.py).
 #include <algorithm>
 
 #include "base/format.h"
@@ -24,7 +24,7 @@ Value truth(bool b) {
 }
 Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
 
-// Python's index into `count` items.
+// Resolves Python's index into `count` items, which may be negative.
 size_t place_of(NodeContext& c, const Value& index, size_t count) {
   const int64_t n = static_cast<int64_t>(count), i = c.integer_of(index, "idx");
   if (i < -n || i >= n) c.fail(format("its index {} is out of range for a list of {}", i, n));
@@ -37,7 +37,7 @@ Values all_arguments(NodeContext& c) {
   return out;
 }
 
-// ---- making and taking apart
+// ---- construction and unpacking
 
 Values construct(NodeContext& c) { return {Value::of_list(all_arguments(c))}; }
 Values unpack(NodeContext& c) {
@@ -109,9 +109,9 @@ Values range(NodeContext& c) {
   return {Value::of_list(std::move(out))};
 }
 
-// ---- changing a list
+// ---- list mutation
 
-// A list that holds itself has no end.
+// A list must not contain itself: walks over it would not end.
 void check_new_item(NodeContext& c, const Value& list, const Value& item) {
   if (!item.list) return;
   if (item.list == list.list) c.unsupported("a list that holds itself");
@@ -161,7 +161,7 @@ Values reverse(NodeContext& c) {
 
 // ---- equality, None
 
-// Whether two values are equal, where the import knows; nothing where only a run does.
+// Whether two values are equal; nothing when that is known only at run time.
 std::optional<bool> same(const Value& a, const Value& b) {
   if (a.kind != b.kind) {
     const bool numbers = a.expr && b.expr;
@@ -224,7 +224,7 @@ Values contains(NodeContext& c) {
 
 // ---- numbers
 
-// A tensor of one element as a number, and the other way around.
+// A one-element tensor as a number, and the reverse.
 Values number_as(NodeContext& c, DataType dtype) {
   const Value& v = c.positional(0);
   if (v.kind == Value::kText) c.unsupported("a number out of a text");
@@ -249,7 +249,7 @@ Values number_to_tensor(NodeContext& c) {
   const DataType dtype = c.dtype(v.expr);
   return {Value(c.cast(v.expr, dtype == kFloat64 ? kFloat32 : dtype))};
 }
-// A tensor of numbers, or of lists of them as deep as they are.
+// A tensor from numbers, or from nested lists of them.
 Expr gathered(NodeContext& c, const Value& v, DataType dtype) {
   if (!v.list) {
     if (!v.expr) c.fail_type("its data hold something that is no number");
@@ -260,7 +260,7 @@ Expr gathered(NodeContext& c, const Value& v, DataType dtype) {
   for (const Value& item : *v.list) rows.push_back(c.expand(gathered(c, item, dtype), 0));
   return c.concat(std::move(rows), 0);
 }
-// The dtype that PyTorch gives a tensor made of these numbers, by the first one.
+// The dtype that PyTorch infers for a tensor of these numbers, from the first one.
 DataType natural_dtype(NodeContext& c, const Value& v) {
   if (v.list) return v.list->empty() ? kFloat32 : natural_dtype(c, v.list->front());
   if (!v.expr) return kFloat32;
@@ -302,7 +302,7 @@ Values truth_of_list(NodeContext& c) {
   return {Value::number(out)};
 }
 
-// ---- what a tensor is
+// ---- queries about a tensor
 
 Expr looked_at(NodeContext& c) {
   const Value& v = c.positional(0);
@@ -337,14 +337,14 @@ Values itself_not_none(NodeContext& c) {
   if (is_nothing(c.positional(0))) c.fail("its operand is None");
   return {c.positional(0)};
 }
-// The value of a branch that ends in an error, or before it is set.
+// A variable that has no value yet, or the result of a branch that raises.
 Values unset(NodeContext&) {
   Value v;
   v.text = "uninitialized";
   return {v};
 }
 
-// ---- texts
+// ---- strings
 
 std::string text_of(NodeContext& c, const Value& v) {
   switch (v.kind) {
@@ -386,7 +386,7 @@ Values formatted(NodeContext& c) {
   return {Value::of_text(out)};
 }
 Values as_text(NodeContext& c) { return {Value::of_text(text_of(c, c.positional(0)))}; }
-// Reached where no value of a run decided about it.
+// The import reached a raise without a run-time condition in front of it: the script always fails here.
 Values raise(NodeContext& c) {
   const std::string message = c.argument_count() > 0 ? text_of(c, c.positional(0)) : "";
   c.fail(format("for inputs of these shapes the model itself raises an error: {}", message));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantised models. PT2E's quantized_decomposed operators are qnn.quantize and qnn.dequantize. TorchScript's quantised
-// tensors are the real numbers that they stand for: what makes one rounds its result to the grid of its scale
-// (quantize, then dequantize), so that every operator takes it, and the passes that know such pairs make the products
+// Quantised models. PT2E's quantized_decomposed operators become qnn.quantize and qnn.dequantize. A quantised tensor of
+// TorchScript is represented by its real values: whatever produces one rounds its result to the grid of the scale
+// (quantize, then dequantize). Every operator can then take it, and passes that recognise such pairs turn products into
 // integer ones again.
 #include <algorithm>
 #include <cmath>
@@ -17,8 +17,8 @@ namespace {
 struct Grid {
   Expr scale, zero_point;
   DataType dtype;
-  int64_t least = 0, most = 255;  // integers that are used
-  int64_t axis = -1;              // of vectors of scales
+  int64_t least = 0, most = 255;  // range of the integers used
+  int64_t axis = -1;              // axis of per-channel scales
 };
 
 std::pair<int64_t, int64_t> whole_range(DataType t) {
@@ -53,7 +53,7 @@ Expr dequantized(NodeContext& c, const Expr& integers, const Grid& g, DataType t
 }
 Expr rounded(NodeContext& c, const Expr& x, const Grid& g) { return dequantized(c, quantized(c, x, g), g); }
 
-// A number or a tensor of one element.
+// A Python number or a one-element tensor.
 Expr scale_of(NodeContext& c, const Value& v) { return c.reshape(c.as_tensor(v, kFloat32), {}); }
 Expr zero_of(NodeContext& c, const Value& v) { return c.reshape(c.as_tensor(v, kInt32), {}); }
 
@@ -63,7 +63,7 @@ DataType integer_dtype(NodeContext& c, const char* name) {
   return t;
 }
 
-// ---- quantized_decomposed: integers are integers
+// ---- quantized_decomposed: tensors of integers
 
 Grid decomposed_grid(NodeContext& c, const char* scale, const char* zero_point) {
   Grid g;
@@ -100,7 +100,7 @@ Values dequantize_channels(NodeContext& c) {
   return {dequantized(c, x, channel_grid(c, c.rank(x)), c.dtype_arg("out_dtype", kFloat32))};
 }
 
-// The scale and zero point that fit a tensor's range, which holds zero, into [least, most].
+// The scale and zero point that map a tensor's range (extended to contain zero) to [least, most].
 Grid fitted(NodeContext& c, const Expr& x, int64_t least, int64_t most, double smallest, DataType dtype) {
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < c.rank(x); ++i) axes.push_back(i);
@@ -124,7 +124,7 @@ Values choose_grid(NodeContext& c) {
   return {g.scale, c.cast(g.zero_point, kInt64)};
 }
 
-// ---- aten: real numbers on a grid
+// ---- aten: real values on a grid
 
 Values fake_quantize(NodeContext& c) {
   Grid g;
@@ -169,11 +169,11 @@ Values dequantize_value(NodeContext& c) {
   return {Value(c.positional(0).expr)};
 }
 
-// ---- quantized: operators of TorchScript on values on grids
+// ---- quantized: TorchScript's operators on real values on a grid
 
-// The last two arguments are the scale and the zero point of the result, which is uint8.
+// The last two arguments are the scale and zero point of the uint8 result.
 Expr on_grid(NodeContext& c, const Expr& y, size_t scale_at) {
-  if (c.argument_count() < scale_at + 2 || !c.positional(scale_at).expr) return y;  // that of the operand, which fits
+  if (c.argument_count() < scale_at + 2 || !c.positional(scale_at).expr) return y;  // same grid as the operand's
   Grid g;
   g.dtype = kUInt8;
   g.scale = scale_of(c, c.positional(scale_at));
@@ -196,8 +196,8 @@ Value with(NodeContext& c, const char* target, NamedValues arguments) {
   return made[0];
 }
 
-// What torch_script.py writes for packed weights: [[integers or reals, scales, zero points, axis], bias, stride,
-// padding, dilation, output padding, groups, transposed].
+// What torch_script.py writes for packed weights: [[values, scales, zero points, axis], bias, stride, padding,
+// dilation, output padding, groups, transposed].
 struct Packed {
   Expr weight;
   Values parts;
@@ -247,7 +247,7 @@ Values conv(NodeContext& c) { return {on_grid(c, convolved(c), 2)}; }
 Values conv_relu(NodeContext& c) { return {on_grid(c, relu(c, convolved(c)), 2)}; }
 Values linear(NodeContext& c) { return {on_grid(c, multiplied(c, operand(c, 0)), 2)}; }
 Values linear_relu(NodeContext& c) { return {on_grid(c, relu(c, multiplied(c, operand(c, 0))), 2)}; }
-// The operand's range decides its grid; the result is real.
+// Dynamic quantisation: the operand's range gives its grid; the result is real.
 Values linear_dynamic(NodeContext& c) {
   Expr x = operand(c, 0);
   const bool reduced = c.argument_count() > 2 && c.flag("reduce_range", false);
@@ -255,7 +255,7 @@ Values linear_dynamic(NodeContext& c) {
 }
 Values linear_relu_dynamic(NodeContext& c) { return {relu(c, linear_dynamic(c)[0].expr)}; }
 
-// A scalar's operators keep the grid's steps: quantized::add_scalar and mul_scalar.
+// quantized::add_scalar and mul_scalar change scale and zero point only: the result is on a grid without rounding.
 template <bool kRelu>
 Values sum(NodeContext& c) {
   Expr y = c.add(operand(c, 0), c.as_tensor(c.positional(1), kFloat32));

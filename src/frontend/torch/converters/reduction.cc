@@ -12,7 +12,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// The named axes; none given, or an empty list: all.
+// The given axes; none, or an empty list, means all.
 Ints reduced_axes(NodeContext& c, const Expr& x) {
   const Value* v = c.find("dim");
   Ints axes;
@@ -27,7 +27,7 @@ Expr reduced(NodeContext& c, const char* op, const Expr& x, const Ints& axes, bo
 }
 bool keeps(NodeContext& c) { return c.flag("keepdim", false); }
 
-// Sums of whole numbers are int64.
+// Sums of integers are int64.
 Values sum(NodeContext& c) {
   Expr x = c.tensor("self");
   const DataType dtype = c.dtype_arg("dtype", c.dtype(x).is_float() ? c.dtype(x) : kInt64);
@@ -46,7 +46,7 @@ Values mean(NodeContext& c) {
   return {reduced(c, "mean", x, reduced_axes(c, x), keeps(c))};
 }
 
-// Booleans have no order of their own in the graph IR.
+// The graph IR has no maximum and minimum of booleans.
 Expr extreme_of(NodeContext& c, const char* op, const Expr& x, const Ints& axes, bool keepdim) {
   if (!c.dtype(x).is_bool()) return reduced(c, op, x, axes, keepdim);
   return c.cast(reduced(c, op, c.cast(x, kUInt8), axes, keepdim), kBool);
@@ -109,7 +109,7 @@ Values truth(NodeContext& c) {
 struct Moments {
   Expr variance, mean;
 };
-// `correction`: what is taken off the number of elements.
+// `correction` (Bessel's) is subtracted from the number of elements.
 Moments moments(NodeContext& c) {
   Expr x = c.tensor("self");
   if (!c.dtype(x).is_float()) c.fail_type("it needs real numbers");
@@ -181,7 +181,7 @@ Values topk(NodeContext& c) {
   const int64_t rank = c.rank(x), axis = c.dim(c.integer("dim", -1), rank);
   if (rank == 0) return {x, c.mul(c.cast(x, kInt64), c.scalar(0, kInt64))};
   const Tensor* known = c.known(k);
-  // Its number of results is the run's: ONNX's operator has functions for that.
+  // The number of results is known only at run time: left to ONNX's operator, which the runtime implements.
   if (!known || !static_shape(c.shape(x))) {
     std::vector<Expr> made = c.onnx("TopK", 11, {x, c.reshape(c.cast(k, kInt64), {1})},
                                     {{"axis", axis}, {"largest", int64_t{c.flag("largest", true)}}}, 2);
@@ -214,7 +214,7 @@ Values sort(NodeContext& c) {
   return {values, order};
 }
 Values argsort(NodeContext& c) { return {sort(c)[1]}; }
-// The lower one of the two in the middle.
+// Of an even number of elements, the lower of the middle two.
 Values median(NodeContext& c) {
   Expr x = c.tensor("self");
   const bool whole = !c.has("dim");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining, repeating, turning and padding tensors; sizes as numbers.
+// Concatenation, repetition, permutation and padding; sizes as numbers.
 #include <algorithm>
 
 #include "base/format.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Tensors of one type, as they promote to.
+// The tensors of a list, cast to their promoted type.
 std::vector<Expr> of_one_type(NodeContext& c, const char* name) {
   const Value& list = c.value(name);
   if (!list.list || list.list->empty()) c.fail(format("its argument '{}' is not a list of tensors", name));
@@ -23,7 +23,7 @@ std::vector<Expr> of_one_type(NodeContext& c, const char* name) {
   return out;
 }
 Expr joined(NodeContext& c, std::vector<Expr> parts, int64_t axis) {
-  // A vector without elements joins with anything.
+  // cat ignores empty vectors, whatever the shape of the others.
   std::vector<Expr> kept;
   for (const Expr& e : parts)
     if (!(c.rank(e) == 1 && c.shape(e).at(0) == Dim(0))) kept.push_back(e);
@@ -129,7 +129,7 @@ Values triangle(NodeContext& c) {
   return {boolean ? c.cast(y, kBool) : y};
 }
 
-// Pairs from the last axis on.
+// Pairs of (before, after), from the last axis backwards.
 std::vector<Ints> pad_widths(NodeContext& c, const Expr& x, const Ints& pads) {
   const auto rank = static_cast<size_t>(c.rank(x));
   if (pads.size() % 2 != 0 || pads.size() / 2 > rank) c.fail(format("{} pads do not fit the tensor", pads.size()));
@@ -271,7 +271,7 @@ Values slice_scatter(NodeContext& c) {
                  make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }))};
 }
 
-// Only the arrangement that the elements have: others are views that have no name here.
+// Only for strides that the tensor already has: other arrangements cannot be expressed.
 Values as_strided(NodeContext& c) {
   Expr x = c.tensor("self");
   const Ints size = c.ints("size"), stride = c.ints("stride");
@@ -309,7 +309,7 @@ Values numel(NodeContext& c) {
   return {Value::number(
       c.call("ndarray_size", {x}, make_attrs<relay::NdarraySizeAttrs>([](auto& a) { a.dtype = kInt64; })))};
 }
-// The tensor's only element as a number of Python's.
+// The tensor's only element as a Python number.
 Values item(NodeContext& c) {
   Expr x = c.tensor("self");
   const DataType dtype = c.dtype(x);
@@ -325,7 +325,7 @@ Values getitem(NodeContext& c) {
   if (at < -size || at >= size) c.fail(format("its index {} is out of range for {} items", at, size));
   return {list.list->at(static_cast<size_t>(at < 0 ? at + size : at))};
 }
-// What checks at run time in PyTorch was checked at its export.
+// Assertions that PyTorch makes at run time hold by the export: they are dropped.
 Values nothing(NodeContext&) { return {}; }
 
 constexpr ConverterEntry kTable[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose result shows the elements of their operand in another arrangement.
+// Views: operators whose result shares the elements of their operand.
 #include <algorithm>
 
 #include "base/format.h"
@@ -14,7 +14,7 @@ using Ints = std::vector<int64_t>;
 Values to_sizes(NodeContext& c) { return {c.reshaped(c.tensor("self"), c.ints("size"))}; }
 Values reshape(NodeContext& c) { return {c.reshaped(c.tensor("self"), c.ints(c.has("shape") ? "shape" : "size"))}; }
 Values as_other(NodeContext& c) { return {c.reshaped(c.tensor("self"), c.dims(c.tensor("other")))}; }
-// The bits under another type of as many, or other sizes.
+// Reinterprets the bits as another type of the same width, or changes the shape.
 Values view(NodeContext& c) {
   if (!c.has("dtype")) return to_sizes(c);
   Expr x = c.tensor("self");
@@ -100,7 +100,7 @@ Values movedim(NodeContext& c) {
   return {c.transpose(x, axes)};
 }
 
-// Axes of size 1; others stay.
+// Removes the given axes where their extent is 1.
 Values squeeze(NodeContext& c) {
   Expr x = c.tensor("self");
   const Ints sizes = c.dims(x);
@@ -174,7 +174,7 @@ Values narrow(NodeContext& c) {
   return {c.slice(x, axis, begin, begin + length)};
 }
 
-// Parts that begin at these places.
+// Splits the axis at these offsets.
 Values parts(NodeContext& c, const Expr& x, int64_t axis, const Ints& begins) {
   const int64_t size = c.dims(x).at(static_cast<size_t>(axis));
   std::vector<Value> out;
@@ -239,7 +239,7 @@ Values unbind(NodeContext& c) {
   return {Value::of_list(std::move(out))};
 }
 
-// Windows of an axis, as a last axis.
+// Sliding windows along an axis, appended as a last axis.
 Values unfold(NodeContext& c) {
   Expr x = c.tensor("self");
   const int64_t axis = c.dim(c.integer("dimension"), c.rank(x)), width = c.integer("size"), step = c.integer("step");
@@ -255,7 +255,7 @@ Values unfold(NodeContext& c) {
                         a.axis = axis;
                         a.mode = "fast";
                       }));
-  // (..., count, width, ...) with the width last.
+  // Moves the window axis of (..., count, width, ...) last.
   Ints axes;
   for (int64_t i = 0; i < c.rank(taken); ++i)
     if (i != axis + 1) axes.push_back(i);

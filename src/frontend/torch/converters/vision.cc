@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling of pictures, torchvision's operators on regions without suppression, and places in sorted rows.
+// Grid sampling, torchvision's region operators (without non-maximum suppression), searches in sorted rows, spectra.
 #include "base/format.h"
 #include "frontend/torch/convert.h"
 #include "relay/ops/image/attrs_image.h"
@@ -35,10 +35,10 @@ Values affine_grid(NodeContext& c) {
 
 struct Window {
   Ints strides, pads, dilations, kernel;
-  int64_t groups = 1, sets = 1;  // of channels in products; of offsets
+  int64_t groups = 1, sets = 1;  // channel groups of the product; groups of channels that share offsets
 };
 
-// Where every tap reads without offsets along one axis, in pixels: (1, taps, 1, places).
+// Sampling positions of the taps before offsets, along one axis, in pixels: (1, taps, 1, places).
 Expr still_pixels(NodeContext& c, const Window& w, const Ints& out, size_t axis, DataType dtype) {
   const int64_t taps = w.kernel[0] * w.kernel[1], places = out[0] * out[1];
   Tensor t = Tensor::zeros(dtype, {1, taps, 1, places});
@@ -52,7 +52,7 @@ Expr still_pixels(NodeContext& c, const Window& w, const Ints& out, size_t axis,
   return c.constant_of(std::move(t));
 }
 
-// What every tap reads, between pixels and with zeros around the picture: (n, channels * taps, rows, columns).
+// The values that the taps sample, bilinearly and with zeros outside: (n, channels * taps, rows, columns).
 Expr read_taps(NodeContext& c, const Expr& x, const Expr& offset, const Expr& mask, const Window& w) {
   const Ints d = c.dims(x), o = c.dims(offset);
   const Ints out = {o[2], o[3]};
@@ -65,8 +65,8 @@ Expr read_taps(NodeContext& c, const Expr& x, const Expr& offset, const Expr& ma
   for (int64_t set = 0; set < w.sets; ++set) {
     Expr own = c.slice(moves, 1, set * taps, (set + 1) * taps), grid[2];
     for (size_t axis = 0; axis < 2; ++axis) {
-      // As sampling counts: -1 and 1 are the middles of the first and the last pixel. A picture of one pixel is taken
-      // for one of two, of which the second is padding.
+      // Normalised coordinates: -1 and 1 are the centres of the first and last pixel. An image one pixel wide counts as
+      // two, the second being padding.
       const double last = std::max(1.0, static_cast<double>(d[axis + 2] - 1));
       const auto at_axis = static_cast<int64_t>(axis);
       Expr at = c.add(still[axis], c.slice(own, 2, at_axis, at_axis + 1));
@@ -148,7 +148,7 @@ Values bucketize(NodeContext& c) { return {searched(c, c.tensor("boundaries"), c
 
 // ---- spectra
 
-// Complex results are pairs of real ones: (..., frequencies, frames, 2).
+// Complex results have a last axis of real and imaginary parts: (..., frequencies, frames, 2).
 Values stft(NodeContext& c) {
   Expr x = c.tensor("self");
   const int64_t n = c.integer("n_fft"), length = c.integer("win_length", n), rank = c.rank(x);

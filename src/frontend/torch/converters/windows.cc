@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows of pictures as columns, histograms, and products of rows by the matrices of their groups (experts).
+// im2col, histograms, and grouped products, in which rows are multiplied by the matrix of their group (experts).
 #include "base/format.h"
 #include "frontend/torch/convert.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// (N, C, H, W) to (N, C * window, places of the window): one gather by places that are known.
+// (N, C, H, W) to (N, C * window, number of windows): one gather with constant indices.
 Values im2col(NodeContext& c) {
   Expr x = c.tensor("self");
   const bool alone = c.rank(x) == 3;
@@ -61,7 +61,7 @@ Values col2im(NodeContext& c) {
   return {alone ? c.squeeze(y, {0}) : y};
 }
 
-// How many elements lie in each of `bins` equal parts of [min, max].
+// Counts the elements in each of `bins` equal intervals of [min, max].
 Values histc(NodeContext& c) {
   const Expr x = c.reshaped(c.real(c.tensor("self")), {-1});
   const int64_t bins = c.integer("bins", 100);
@@ -88,7 +88,7 @@ Values histc(NodeContext& c) {
 
 Expr product(NodeContext& c, const Expr& a, const Expr& b) { return c.onnx("MatMul", 13, {a, b}, {})[0]; }
 
-// Row r by the matrix of the first group whose end lies above it; rows behind the last end are zero.
+// Row r times the matrix of the first group whose end is above r; rows behind the last end become zero.
 Expr grouped(NodeContext& c, const Expr& rows, const Expr& weights, const Expr& ends) {
   const Ints shape = c.dims(rows), groups = c.dims(weights);
   if (shape.size() != 2 || groups.size() != 3 || c.rank(ends) != 1)
@@ -96,9 +96,9 @@ Expr grouped(NodeContext& c, const Expr& rows, const Expr& weights, const Expr& 
   const int64_t count = shape[0];
   const Expr numbers = c.cast(c.counting(count, 0), kInt64), limits = c.cast(ends, kInt64);
   const Expr passed = c.cast(c.call("less_equal", {c.expand(limits, 0), c.expand(numbers, 1)}), kInt64);
-  const Expr group = c.reduce("sum", passed, {1}, false);  // of each row
+  const Expr group = c.reduce("sum", passed, {1}, false);  // the group of each row
   if (count <= groups[0]) {
-    // Few rows: only the matrices that they need.
+    // With fewer rows than matrices, gathers only the matrices in use.
     const Expr last = c.scalar(static_cast<double>(groups[0] - 1), kInt64);
     const Expr own =
         c.call("take", {weights, c.call("minimum", {group, last})}, make_attrs<relay::TakeAttrs>([](auto& a) {

@@ -70,7 +70,7 @@ struct ResizeFields : Attrs<D> {
   bool antialias = false;
   std::string out_dtype;
   explicit ResizeFields(const char* l) : layout(l) {}
-  // How positions become values, without the sizes: a resize of other axes that samples as `other` does.
+  // Copies how to sample, but not the sizes, from a resize of other axes.
   template <class O>
   void sample_as(const ResizeFields<O>& other) {
     method = other.method;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of object detection: boxes that overlap, regions of pictures, anchors.
+// Attributes of object detection: overlapping boxes, regions of images, anchors.
 #pragma once
 #include "ir/attrs.h"
 

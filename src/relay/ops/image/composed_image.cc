@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on pictures that are written in others: crops, grids, grey-scale dilation, deformable convolutions.
+// Image operators expressed by others: crops, grids, grey-scale dilation, deformable convolutions.
 #include <cmath>
 #include <limits>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Operand i's sizes as N, C, H, W, whatever its layout.
+// Operand i's shape as N, C, H, W, whatever its layout.
 Result<Ints> picture_sizes(const TypeArgs& args, size_t i, const std::string& layout) {
   if (layout != "NCHW" && layout != "NHWC") return type_error(format("the layout is \"{}\", not NCHW or NHWC", layout));
   const Ints d = TW_TRY(known_sizes(args, i));
@@ -34,7 +34,7 @@ Status numbers(const TypeArgs& args, size_t i) {
   return type_error(format("operand {} is {}, not numbers", i, type_str(args.types[i])));
 }
 
-// Points of the target, from -1 to 1, under each affine map.
+// The target's grid points, in [-1, 1], mapped by each affine matrix.
 Result<Expr> expand_affine_grid(const TypeArgs& args) {
   const auto& size = attrs_of<AffineGridAttrs>(args).target_shape;
   const Ints d = TW_TRY(known_sizes(args, 0));
@@ -56,7 +56,7 @@ Result<Expr> expand_affine_grid(const TypeArgs& args) {
   return c.result(c.reshape(grid, {d[0], 2, height, width}));
 }
 
-// Boxes (y0, x0, y1, x1) of pictures, from 0 to 1 between the outer pixels' centres.
+// Boxes (y0, x0, y1, x1) of images, in [0, 1] between the centres of the outermost pixels.
 Result<Expr> expand_crop_and_resize(const TypeArgs& args) {
   const auto& a = attrs_of<CropAndResizeAttrs>(args);
   const Ints d = TW_TRY(picture_sizes(args, 0, a.layout)), boxes = TW_TRY(known_sizes(args, 1));
@@ -80,7 +80,7 @@ Result<Expr> expand_crop_and_resize(const TypeArgs& args) {
              rows = c.reshape(as_layout(&c, c.cast(c[0], t), a.layout == "NCHW" ? "NHWC" : "NCHW"),
                               {d[0] * d[2] * d[3], d[1]});
   struct Axis {
-    Expr inside, before, after, part;  // each (boxes, height, 1) or (boxes, 1, width); places are int32
+    Expr inside, before, after, part;  // each (boxes, height, 1) or (boxes, 1, width); indices are int32
   };
   auto axis = [&](int64_t which, int64_t n, int64_t extent) {
     const Expr low = c.slice(corners, 1, which, which + 1), high = c.slice(corners, 1, which + 2, which + 3);
@@ -124,7 +124,7 @@ Result<Expr> expand_crop_and_resize(const TypeArgs& args) {
   return c.result(channels_first(&c, out, a.layout == "NCHW" ? "NHWC" : "NCHW"));
 }
 
-// The largest of data + weight in each window.
+// The maximum of data + weight in each window.
 Result<Expr> expand_dilation2d(const TypeArgs& args) {
   const auto& a = attrs_of<Dilation2DAttrs>(args);
   if (a.kernel_layout != "IHW" && a.kernel_layout != "HWI")
@@ -171,8 +171,8 @@ Result<Expr> expand_dilation2d(const TypeArgs& args) {
   return c.result(as_layout(&c, c.cast(best, TW_TRY(number_dtype_or(a.out_dtype, dtype))), a.data_layout));
 }
 
-// Every tap of the window reads where its offset points, between pixels; outside the picture it reads 0. A product
-// with the weight sums the taps.
+// Each tap of the window samples, bilinearly and with zeros outside, where its offset points; a product with the weight
+// sums the taps.
 Result<Expr> expand_deformable_conv2d(const TypeArgs& args) {
   const auto& a = attrs_of<DeformableConv2DAttrs>(args);
   const bool first = a.data_layout == "NCHW";
@@ -207,7 +207,7 @@ Result<Expr> expand_deformable_conv2d(const TypeArgs& args) {
   Composition c(args);
   const Expr x = channels_first(&c, c[0], a.data_layout);
   const Expr moves = c.reshape(channels_first(&c, c[1], a.data_layout), {d[0], sets * taps, 2, places});
-  // Where taps read without offsets along one axis, in pixels.
+  // Sampling positions of the taps before offsets, along one axis, in pixels.
   auto pixels = [&](size_t axis) {
     std::vector<double> values;
     for (int64_t tap = 0; tap < taps; ++tap)
@@ -247,7 +247,7 @@ Result<Expr> expand_deformable_conv2d(const TypeArgs& args) {
   return c.result(first ? out : as_layout(&c, out, a.data_layout));
 }
 
-// Where a deformable convolution reads: two numbers for each tap and place of the result.
+// The type of the offsets: two numbers for each tap and output position.
 Type deformable_offset(const DeformableConv2DAttrs& a, const TensorTypeNode& data) {
   const std::string& layout = a.data_layout;
   if (layout.size() != 4 || data.shape.size() != 4 || !a.kernel_size || a.kernel_size->size() != 2) return {};

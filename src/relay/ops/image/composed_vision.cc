@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Object detection: boxes chosen among boxes and made of predictions. The greedy choice is vision.suppress, and
-// vision.compact moves what was chosen to the front; everything around them is written in other operators. What the
-// classic operators leave undefined (rows after the last one that counts) is -1 here, 0 in those of all classes.
+// Object detection: selects boxes and derives boxes from predictions. The greedy selection is vision.suppress, and
+// vision.compact moves selected rows to the front; everything else is expressed by other operators. Where the classic
+// operators leave rows undefined (behind the last valid one), they are -1 here, and 0 in all-class suppression.
 #include <cmath>
 
 #include "base/checked.h"
@@ -13,7 +13,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// The calls that detection needs besides those of Composition.
+// Adds the calls that detection needs to those of Composition.
 class Detection : public Composition {
  public:
   using Composition::Composition;
@@ -25,12 +25,12 @@ class Detection : public Composition {
     for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = i;
     return ints32(values, {1, n});
   }
-  // One component (a coordinate, the score, the class) of every box: (rows, n, length) -> (rows, n).
+  // One component (a coordinate, the score or the class) of every box: (rows, n, length) -> (rows, n).
   Expr component(const Expr& boxes, int64_t at, int64_t rows, int64_t n) {
     return reshape(slice(boxes, 2, at, at + 1), {rows, n});
   }
-  // Elements of each row by index: data (rows, n, ...), at (rows, k) -> (rows, k, ...). Indices outside a row give some
-  // element.
+  // Gathers in each row: data (rows, n, ...), at (rows, k) -> (rows, k, ...). Out-of-range indices give unspecified
+  // elements.
   Expr gather_rows(const Expr& data, const Expr& at, Ints shape) {
     Ints firsts;
     for (int64_t r = 0; r < shape[0]; ++r) firsts.push_back(r * shape[1]);
@@ -54,7 +54,7 @@ class Detection : public Composition {
   Expr chosen(const Expr& condition, const Expr& x, double otherwise) {
     return x ? where(condition, x, number(otherwise, as_tensor(x->type)->dtype)) : Expr();
   }
-  // Stream compaction: for each batch the rows whose flag is set, their indices (both padded with -1) and their number.
+  // Stream compaction, per batch: the rows whose flag is set, their indices (both padded with -1), and their number.
   struct Compacted {
     Expr rows, places, counts;
   };
@@ -135,7 +135,7 @@ Result<Expr> expand_non_max_suppression(const TypeArgs& args) {
   const DataType dtype = args.tensor(0).dtype;
   Detection c(args);
   const Expr valid = c.cast(c.reshape(c[1], {rows}), kInt32), iou = c.scalar(4, dtype), places = c.iota(n);
-  // A threshold that is not above 0 leaves everything as it was.
+  // A threshold of 0 or less disables suppression.
   const Expr active = c.compare("greater", iou, 0);
   const Expr scores = c.component(c[0], a.score_index, rows, n);
   const Expr is_box = c.call("less", {places, c.reshape(valid, {rows, 1})});
@@ -192,7 +192,7 @@ Result<Expr> expand_all_class_non_max_suppression(const TypeArgs& args) {
   const DataType dtype = args.tensor(1).dtype;
   Detection c(args);
   const Expr scores = c.reshape(c[1], {rows, n}), iou = c.scalar(3, dtype), order = c.descending_order(scores);
-  // Scores of -1 and below never count.
+  // Scores of -1 and below are never selected.
   const Expr least = c.call("maximum", {c.scalar(4, dtype), c.number(-1, dtype)});
   Expr valid = c.reduced("sum", c.cast(c.call("greater", {scores, least}), kInt32), 1);
   valid = c.where(c.compare("greater", iou, 0), valid, c.number(0, kInt32));
@@ -200,7 +200,7 @@ Result<Expr> expand_all_class_non_max_suppression(const TypeArgs& args) {
   most = c.where(c.compare("greater", most, 0), most, c.number(-1, kInt32));
   const Expr kept = c.call<SuppressAttrs>("vision.suppress", {c[0], scores, order, valid, most, iou},
                                           [&](auto& s) { s.count_all = true; });
-  // Each result lists places in all the rows that it is made of.
+  // Each result list covers the rows of one image, or for ONNX of all.
   const int64_t lists = onnx ? 1 : pictures, length = rows * n / lists;
   const Expr found = c.call("vision.compact", {c.reshape(kept, {lists, length})});
   const Expr place = c.field(found, 0), is_one = c.compare("greater_equal", place, 0);
@@ -214,7 +214,7 @@ Result<Expr> expand_all_class_non_max_suppression(const TypeArgs& args) {
   for (Expr& column : columns) column = c.expand_dims(c.cast(c.chosen(is_one, column, 0), kInt64), 2);
   Expr indices = c.concatenate(columns, 2), counts = c.cast(c.field(found, 1), kInt64);
   if (onnx) return c.result(c.tuple({c.reshape(indices, {length, 3}), counts}));
-  // The places of scores lie by box, not by rank.
+  // Indices refer to boxes, not to their rank by score.
   const Expr score =
       c.gather_rows(c.reshape(scores, {lists, length}),
                     c.plus(c.call("multiply", {row, c.number(static_cast<double>(n), kInt32)}), box), {lists, length});
@@ -288,7 +288,7 @@ Result<Expr> expand_proposal(const TypeArgs& args) {
   const int64_t n = height * width * anchors;
   const int64_t looked_at = a.rpn_pre_nms_top_n > 0 ? std::min(a.rpn_pre_nms_top_n, n) : n;
   const int64_t wanted = a.rpn_post_nms_top_n;
-  // Windows of one area for each ratio, at whole pixels, then scaled; moved to every place.
+  // Base windows: one area for each aspect ratio, at whole pixels, then scaled; they are shifted to every position.
   std::vector<double> table, down, across;
   const double base = static_cast<double>(a.feature_stride), middle = 0.5 * (base - 1);
   for (int64_t y = 0; y < height; ++y)
@@ -323,7 +323,7 @@ Result<Expr> expand_proposal(const TypeArgs& args) {
   }
   const Expr info = c.cast(c[2], dtype);
   auto of_picture = [&](int64_t i) { return c.slice(info, 1, i, i + 1); };  // (rows, 1)
-  // The picture's last pixel, x before y.
+  // The image's last pixel, x before y.
   const Expr edge = c.reshape(c.minus(c.concatenate({of_picture(1), of_picture(0)}, 1), 1), {rows, 1, 2});
   auto held = [&](const Expr& v) { return c.call("maximum", {c.call("minimum", {v, edge}), c.number(0, dtype)}); };
   low = held(low), high = held(high);
@@ -348,7 +348,7 @@ Result<Expr> expand_proposal(const TypeArgs& args) {
        c.broadcast(c.number(static_cast<double>(looked_at), kInt32), {rows}),
        c.number(static_cast<double>(wanted), kInt32), c.number(a.threshold, dtype)},
       [](auto& s) { s.pixels = true; });
-  // The boxes that stay, repeated cyclically until there are enough.
+  // The kept boxes, repeated cyclically up to the required number.
   const Expr found = c.call("vision.compact", {kept});
   const Expr count = c.reshape(c.call("maximum", {c.field(found, 1), c.number(1, kInt32)}), {rows, 1});
   const Expr turn = c.call("floor_mod", {c.broadcast(c.iota(wanted), {rows, wanted}), count});
@@ -360,7 +360,7 @@ Result<Expr> expand_proposal(const TypeArgs& args) {
   return c.result(c.reshape(c.concatenate({picture, result}, 2), {rows * wanted, 5}));
 }
 
-// Regions of pictures in either layout, by an operator of channels-last ones.
+// A region operator in either layout, by the channels-last one.
 template <class A>
 Result<Expr> of_regions(const TypeArgs& args, const char* op, AttrsRef attrs) {
   const auto& a = attrs_of<A>(args);
@@ -392,7 +392,7 @@ Result<Expr> expand_roi_pool(const TypeArgs& args) {
                                   }));
 }
 
-// Blocks of stride x stride places move into the channels; the input is read as pictures of stride times the size.
+// Moves stride x stride blocks into channels; the input is read as images of `stride` times its size.
 Result<Expr> expand_yolo_reorg(const TypeArgs& args) {
   const int64_t stride = attrs_of<YoloReorgAttrs>(args).stride;
   const Ints d = TW_TRY(known_sizes(args, 0));

@@ -31,7 +31,7 @@ struct AxisResize {
 
   double coordinate(int64_t i) const {
     const auto x = static_cast<double>(i);
-    // The exact (fractional) output size, as ONNX defines it: a given scale of 0.6 makes 2.4 of 4, then 2 are computed.
+    // The exact output extent may be fractional, as ONNX defines it: scale 0.6 of 4 is 2.4, of which 2 are computed.
     const auto n = static_cast<double>(in), m = scale * n;
     if (transform == "align_corners") return out == 1 ? 0 : x * (n - 1) / (m - 1);
     if (transform == "asymmetric") return x / scale;
@@ -51,7 +51,7 @@ struct AxisResize {
     if (transform == "tf_crop_and_resize") t.outside = x < 0 || x > static_cast<double>(in - 1);
     auto clamp = [&](double v) { return std::clamp<int64_t>(static_cast<int64_t>(v), 0, in - 1); };
     if (method == "nearest_neighbor") {
-      // Positions that are whole numbers but for the roundings of their formula are whole numbers.
+      // Positions that differ from a whole number only by rounding errors are rounded to it.
       constexpr double kNear = 1e-5;
       const double low = std::floor(x);
       const std::string how = !rounding.empty() ? rounding : transform == "align_corners" ? "round" : "floor";
@@ -66,7 +66,7 @@ struct AxisResize {
       t.weight = {1};
       return t;
     }
-    // The neighbour on the left is preferred: the ratio lies in (0, 1].
+    // The left neighbour is preferred: the ratio lies in (0, 1].
     double left = std::floor(x), ratio = x - left;
     if (ratio == 0) {
       left -= 1;
@@ -91,7 +91,7 @@ struct AxisResize {
   }
 };
 
-// One axis of x (outer, in, inner) replaced by weighted sums of it.
+// Replaces one axis of x (outer, in, inner) by weighted sums along it.
 Value resize_axis(const Value& x, size_t axis, const std::vector<Taps>& taps) {
   std::vector<int64_t> shape = x.shape;
   shape[axis] = static_cast<int64_t>(taps.size());
@@ -116,7 +116,7 @@ Value resize_axis(const Value& x, size_t axis, const std::vector<Taps>& taps) {
   return out;
 }
 
-// Integer images go through doubles and truncate back.
+// Integer images are computed in double and truncated.
 Value as_double(const Value& v) {
   if (v.is_float()) return v;
   Value out = make_value(kFloat64, v.shape);
@@ -273,8 +273,8 @@ Result<Type> grid_sample_type(const TypeArgs& args) {
 struct Sampler {
   const GridSampleAttrs& a;
   const Value& x;
-  std::vector<int64_t> extents;  // the last one is x's
-  // Position in pixels of a normalised coordinate.
+  std::vector<int64_t> extents;  // the last one is the extent of x
+  // Normalised coordinate to pixels.
   double pixel(double v, int64_t n) const {
     return a.align_corners ? (v + 1) / 2 * static_cast<double>(n - 1) : ((v + 1) * static_cast<double>(n) - 1) / 2;
   }
@@ -287,7 +287,7 @@ struct Sampler {
   }
   double coordinate(double v, int64_t n) const {
     double p = pixel(v, n);
-    if (a.method == "bicubic") return p;  // its 16 pixels are mapped one by one instead
+    if (a.method == "bicubic") return p;  // its 16 pixels are mapped one by one
     if (a.padding_mode == "border") return std::clamp(p, 0.0, static_cast<double>(n - 1));
     if (a.padding_mode == "reflection") return std::clamp(reflect(p, n), 0.0, static_cast<double>(n - 1));
     return p;
@@ -314,7 +314,7 @@ Result<std::vector<Value>> eval_grid_sample(const EvalArgs& args) {
   const int64_t n = x.shape[0], c = x.shape[1], area = product(grid.shape, 2, grid.shape.size());
   const double worst = x.bound.empty() ? 0 : *std::max_element(x.bound.begin(), x.bound.end()),
                u = 16 * unit_roundoff(x.dtype);
-  constexpr double kFar = 1e9;  // beyond any picture; also keeps infinities and NaN out of the integer conversions
+  constexpr double kFar = 1e9;  // outside any image; also keeps infinities and NaN out of integer conversions
   const int64_t reach = a.method == "bilinear" ? 1 : 2, width = 2 * reach;
   int64_t taps = 1;
   for (size_t d = 0; d < axes; ++d) taps *= width;
@@ -324,7 +324,7 @@ Result<std::vector<Value>> eval_grid_sample(const EvalArgs& args) {
     for (int64_t p = 0; p < area; ++p) {
       double far = 1;
       for (size_t d = 0; d < axes; ++d) {
-        // The grid has x first, the data last.
+        // The grid's coordinates begin with x, the data's axes end with it.
         const auto row = static_cast<int64_t>(axes - 1 - d);
         const double v = s.coordinate(grid.f[(b * static_cast<int64_t>(axes) + row) * area + p], s.extents[d]);
         at[d] = std::isnan(v) ? -kFar : std::clamp(v, -kFar, kFar);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of images and regions of them.
+// Layout rules of image and region operators.
 #include "relay/ops/attrs.h"
 #include "relay/ops/layout_inference.h"
 
@@ -7,7 +7,7 @@ namespace tilewright::relay {
 namespace layouts {
 namespace {
 
-// Images whose rows and columns stay where they are.
+// Images whose spatial axes keep their place.
 template <class A>
 Inferred resized(const LayoutQuery& q) {
   const A& a = *attrs_as<A>(q.attrs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of object detection that are not made of other operators: greedy choices among boxes, places of set
-// elements, values of regions. The classic operators around them are in composed_vision.cc.
+// The basic steps of object detection that other operators cannot express: greedy box selection, indices of set
+// elements, region sampling. The classic operators built on them are in composed_vision.cc.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@
 namespace tilewright::relay {
 namespace {
 
-// An operand's rank and kind of numbers.
+// Required rank and kind of an operand.
 enum class Kind : uint8_t { kFloat, kInt };
 Status expect(const TypeArgs& args, size_t i, const char* name, size_t rank, Kind kind) {
   const auto& t = args.tensor(i);
@@ -146,7 +146,7 @@ Result<Type> region_align_type(const TypeArgs& args) {
   return region_type<RegionAlignAttrs>(args);
 }
 
-// A region's picture, as the kernels bound it.
+// The image index of a region, clamped as the kernels do.
 int64_t picture_of(const Value& regions, int64_t k, int64_t pictures) {
   const double v = regions.f[k * 5];
   return v > 0 ? static_cast<int64_t>(std::min(v, static_cast<double>(pictures - 1))) : 0;
@@ -208,7 +208,7 @@ Result<std::vector<Value>> eval_region_align(const EvalArgs& args) {
             const double v[] = {y.low * t.low * pixel(y.before, t.before), y.low * t.high * pixel(y.before, t.after),
                                 y.high * t.low * pixel(y.after, t.before), y.high * t.high * pixel(y.after, t.after)};
             const double sum = v[0] + v[1] + v[2] + v[3];
-            // A position that is off moves a sample by so much of the difference of its pixels.
+            // A position error changes a sample by that fraction of the difference between its pixels.
             const double pixels = std::fabs(pixel(y.before, t.before)) + std::fabs(pixel(y.before, t.after)) +
                                   std::fabs(pixel(y.after, t.before)) + std::fabs(pixel(y.after, t.after));
             magnitude[c] = std::max(magnitude[c], pixels * (1 + y.far + t.far));

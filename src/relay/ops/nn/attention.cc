@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused attention. Its reference is that of the products and the softmax it stands for.
+// Fused attention. The reference composes those of the products and the softmax that it replaces.
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kAxes = "BHSD";
 
-// Where each of B, H, S, D is in a layout.
+// The index of each of B, H, S, D in a layout.
 Result<std::vector<size_t>> axes_of(const std::string& layout) {
   std::string sorted = layout, wanted(kAxes);
   std::sort(sorted.begin(), sorted.end());
@@ -77,7 +77,7 @@ Result<Value> evaluate_one(const char* op, std::vector<Value> inputs, const Attr
 
 Result<std::vector<Value>> eval_attention(const EvalArgs& args) {
   const auto& a = args.as<AttentionAttrs>();
-  // `heads` heads of an operand from `first` on, each repeated `times`, as (B, H, S, D).
+  // `heads` heads of an operand, from `first` on, each repeated `times`, as (B, H, S, D).
   auto operand = [&](size_t i, const std::string& layout, int64_t first, int64_t times) -> Result<Value> {
     const Value& v = args.inputs[i];
     std::vector<size_t> at = TW_TRY(axes_of(layout));

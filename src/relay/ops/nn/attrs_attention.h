@@ -7,7 +7,7 @@ namespace tilewright::relay {
 
 // nn.attention(query, key, value [, mask]): softmax(scale * query key^T + mask) value for every batch and head.
 // Operands have rank 4; a layout names their axes: B batch, H heads, S sequence, D size of a head. Query, key and value
-// may hold more heads than take part: theirs start at *_head. mask broadcasts against (B, H, queries, keys).
+// may hold more heads than are used; the used ones start at *_head. mask broadcasts against (B, H, queries, keys).
 struct AttentionAttrs : Attrs<AttentionAttrs> {
   static constexpr const char* kName = "relay.attrs.AttentionAttrs";
   std::string query_layout = "BHSD", key_layout = "BHSD", value_layout = "BHSD", out_layout = "BHSD";

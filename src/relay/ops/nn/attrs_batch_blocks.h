@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of the rearrangements between batch and space.
+// Attributes of space_to_batch_nd and batch_to_space_nd.
 #pragma once
 #include "ir/attrs.h"
 

@@ -5,8 +5,8 @@
 
 namespace tilewright::relay {
 
-// Padding has one value per spatial side: [top, left, bottom, right] (all begins, then all ends); 1 value pads every
-// side alike, n values (n spatial axes) pad both sides of each axis alike.
+// Padding: one value per spatial side, [top, left, bottom, right] (all begins, then all ends); one value for all sides;
+// or n values (n spatial axes), each for both sides of an axis.
 template <class D>
 struct ConvFields : Attrs<D> {
   std::vector<int64_t> strides, padding, dilation;
@@ -45,7 +45,7 @@ struct Conv3DAttrs : ConvFields<Conv3DAttrs> {
 
 // nn.contrib_conv2d_NCHWc and nn.contrib_depthwise_conv2d_NCHWc. data_layout "NCHW16c" or "NCHW" (first layer),
 // out_layout "NCHW16c", kernel_layout "OIHW16i16o" ("OIHW16o" when the data is NCHW; "OIHW1i16o" for depthwise).
-// channels and in_channels are the logical counts; the lanes past them are zero on every edge.
+// channels and in_channels are the logical counts; the padding lanes are zero in every tensor.
 struct Conv2DNCHWcAttrs : ConvFields<Conv2DNCHWcAttrs> {
   static constexpr const char* kName = "relay.attrs.Conv2DNCHWcAttrs";
   std::optional<int64_t> in_channels;
@@ -57,8 +57,8 @@ struct Conv2DNCHWcAttrs : ConvFields<Conv2DNCHWcAttrs> {
   }
 };
 
-// nn.conv*_transpose. The kernel is (C, O/groups, ...), as in ONNX and PyTorch: "IOHW", and likewise the classic
-// default "OIHW", whose letters never meant what they say for this operator.
+// nn.conv*_transpose. The kernel is (C, O/groups, ...), as in ONNX and PyTorch: "IOHW". The classic default "OIHW"
+// means the same; its letters never described this operator's kernel.
 template <class D>
 struct ConvTransposeFields : Attrs<D> {
   std::optional<int64_t> channels;
@@ -113,7 +113,8 @@ struct DenseAttrs : Attrs<DenseAttrs> {
   }
 };
 
-// nn.block_dense: a weight of `bits` (4 or 8) in blocks of `block` along its rows, a multiple of 16; N is the weight's.
+// nn.block_dense: a weight of `bits` (4 or 8) quantised in blocks of `block` (a multiple of 16) along its rows; units
+// is its N.
 struct BlockDenseAttrs : Attrs<BlockDenseAttrs> {
   static constexpr const char* kName = "relay.attrs.BlockDenseAttrs";
   int64_t bits = 4, block = 32;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of the recurrent layers, which stay whole so that one kernel takes a layer (ours; semantics of ONNX).
+// Attributes of recurrent layers, which stay whole so that one kernel computes a layer (ours; ONNX's semantics).
 #pragma once
 #include "ir/attrs.h"
 
 namespace tilewright::relay {
 
-// nn.lstm(X, W, R, B, h0, c0 [, P] [, lengths]) -> (Y, Yh, Yc)
-// nn.gru(X, W, R, B, h0 [, lengths]) and nn.rnn(...) -> (Y, Yh)
-// X (T, N, I); W (D, G*H, I); R (D, G*H, H); B (D, 2*G*H); h0, c0 (D, N, H); P (D, 3*H); lengths (N) int32.
+// nn.lstm(X, W, R, B, h0, c0 [, P] [, lengths]) -> (Y, Yh, Yc) nn.gru(X, W, R, B, h0 [, lengths]) and nn.rnn(...) ->
+// (Y, Yh) X (T, N, I); W (D, G*H, I); R (D, G*H, H); B (D, 2*G*H); h0, c0 (D, N, H); P (D, 3*H); lengths (N) int32.
 // nn.lstm_scan(X, R, h0, c0 [, P] [, lengths]), nn.gru_scan(X, R, B, h0 [, lengths]), nn.rnn_scan(X, R, h0 [,
-// lengths]): the same with X (T, N, D*G*H) the input's products and biases; B (D, H) is added to the product of state
-// and third gate. Y (T, D, N, H). Gate order: LSTM i o f c; GRU z r h. D is 2 when bidirectional.
+// lengths]): the recurrence alone, where X (T, N, D*G*H) holds the input products plus biases; B (D, H) is added to the
+// state's product in the third gate. Y (T, D, N, H). Gate order: LSTM i o f c; GRU z r h. D is 2 when bidirectional.
 struct RecurrentAttrs : Attrs<RecurrentAttrs> {
   static constexpr const char* kName = "relay.attrs.RecurrentAttrs";
   int64_t hidden_size = 0;

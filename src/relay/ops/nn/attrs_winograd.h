@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of convolutions whose weights are transformed ahead.
+// Attributes of convolutions with pre-transformed weights.
 #pragma once
 #include "relay/ops/nn/attrs_nn.h"
 
@@ -26,7 +26,7 @@ struct ConvGemmWeightTransformAttrs : Attrs<ConvGemmWeightTransformAttrs> {
   }
 };
 
-// nn.contrib_conv2d_winograd_without_weight_transform and nn.contrib_conv3d_...: a convolution's, after the tile's.
+// nn.contrib_conv2d_winograd_without_weight_transform and nn.contrib_conv3d_...: the tile size, then a convolution's.
 template <class D>
 struct ConvWinogradFields : ConvFields<D> {
   int64_t tile_size = 0;

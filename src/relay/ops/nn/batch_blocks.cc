@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of the axes after the batch moved into the batch, and back. The Legalize pass writes both as pads, reshapes
-// and transposes, so they need no kernel.
+// space_to_batch_nd and batch_to_space_nd. The Legalize pass expresses both by pads, reshapes and transposes, so they
+// need no kernel.
 #include "relay/ops/define.h"
 #include "relay/ops/nn/attrs_batch_blocks.h"
 #include "relay/ops/reference.h"
@@ -60,7 +60,7 @@ Result<Type> batch_to_space_type(const TypeArgs& args) {
   return tensor_type(std::move(out), t.dtype);
 }
 
-// The source of every element of the blocked tensor in the plain one, or -1 where it is padding.
+// For every element of the blocked tensor its source in the plain one, or -1 for padding.
 std::vector<int64_t> blocked_sources(const std::vector<int64_t>& plain, const std::vector<int64_t>& blocked,
                                      const std::vector<int64_t>& block, const Pairs& before) {
   std::vector<int64_t> strides = row_major_strides(plain), counter(blocked.size(), 0), out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product whose weight is quantised in blocks of a row, each with a scale and a zero point.
+// A product whose weight is quantised in blocks along a row, each with a scale and a zero point.
 #include <cmath>
 
 #include "relay/ops/attrs.h"
@@ -53,7 +53,8 @@ Result<std::vector<Value>> eval_block_dense(const EvalArgs& args) {
       if (a.bits == 4) number = number >> (inside % 2 * 4) & 15;
       const auto from = static_cast<size_t>(row * k + at);
       const double exact = static_cast<double>(number) - zeros.f[block], scale = scales.f[block];
-      // Sums of products without and with the zero point are subtracted.
+      // The kernel subtracts two sums, with and without the zero point, so the bound must cover cancellation between
+      // them.
       const double size = (static_cast<double>(number) + std::fabs(zeros.f[block])) * scale * x.f[from];
       const double error = bound_at(x, row * k + at) * exact * scale;
       sum += exact * scale * x.f[from];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions whose weights were transformed ahead, as modules of the classic stack hold them: Winograd's tiles and
-// the interleaved panels of a matrix product. The compiler chooses such algorithms itself; these say exactly what the
-// modules say.
+// Convolutions with pre-transformed weights, as modules of the classic stack contain them: Winograd tiles and the
+// interleaved panels of a matrix product. The compiler chooses such algorithms itself; these operators reproduce the
+// modules exactly.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -14,9 +14,9 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Toom and Cook's matrices for m outputs of a filter of r taps: y = output^T ((filter w) * (data^T x)), over alpha =
-// m + r - 1 points of which the last is at infinity. The points and the scaling are those that classic weights were
-// made with (Barabasz et al., "Error analysis and improving the accuracy of Winograd convolution", 2018).
+// Toom-Cook matrices for m outputs of a filter of r taps: y = output^T ((filter w) * (data^T x)), over alpha = m + r -
+// 1 interpolation points, the last at infinity. Points and scaling are those that classic weights were made with
+// (Barabasz et al., "Error analysis and improving the accuracy of Winograd convolution", 2018).
 struct ToomCook {
   int64_t m, r, alpha;
   std::vector<double> data, filter, output;  // alpha x alpha, alpha x r, alpha x m, row-major
@@ -59,10 +59,10 @@ Result<ToomCook> toom_cook(int64_t m, int64_t r) {
   };
   t.output = powers(m, false);
   t.filter = powers(r, true);
-  // Column i of the finite part: the polynomial that is one at point i and zero at the others; the last column takes
-  // the highest power away from each.
+  // Column i of the finite part is the Lagrange polynomial of point i; the last column, for infinity, cancels the
+  // highest power.
   for (int64_t i = 0; i < finite; ++i) {
-    std::vector<double> p{1};  // lowest power first
+    std::vector<double> p{1};  // coefficients, lowest power first
     for (int64_t k = 0; k < finite; ++k) {
       if (k == i) continue;
       p.push_back(0);
@@ -89,14 +89,14 @@ std::vector<double> transposed(const std::vector<double>& matrix, int64_t rows) 
   return out;
 }
 
-// A tensor whose axes have names, so that they can be moved and multiplied one by one.
+// A tensor with named axes, which can be permuted and multiplied one by one.
 class Named {
  public:
   Named(Composition* c, Expr e, std::vector<std::string> axes, Ints sizes)
       : c_(c), e_(std::move(e)), axes_(std::move(axes)), sizes_(std::move(sizes)) {}
   const Expr& expr() const { return e_; }
   int64_t find(const std::string& axis) const { return std::find(axes_.begin(), axes_.end(), axis) - axes_.begin(); }
-  // Axis `axis` as windows: `tiles` of `taps` elements, each `step` after the one before.
+  // Splits `axis` into overlapping windows: `tiles` of `taps` elements, `step` apart.
   void windows(const std::string& axis, int64_t tiles, int64_t step, int64_t taps, const std::string& tap) {
     const int64_t at = find(axis);
     Ints table;
@@ -117,7 +117,7 @@ class Named {
     axes_ = axes;
     sizes_ = std::move(sizes);
   }
-  // The axis times a matrix (rows x its size): it has `rows` elements then, and stands last.
+  // Multiplies along the axis by a matrix (rows x extent); the axis then has `rows` elements and is moved last.
   void multiply(const std::string& axis, const std::vector<double>& matrix, DataType dtype) {
     std::vector<std::string> axes = axes_;
     axes.erase(axes.begin() + find(axis));
@@ -143,7 +143,7 @@ class Named {
 std::string tap_of(size_t d) { return "a" + std::to_string(d); }
 std::string tile_of(size_t d) { return "t" + std::to_string(d); }
 
-// A 3-D kernel's depth is transformed where it is as long as the other sides.
+// The depth of a 3-D kernel is transformed only if it is as long as the other axes.
 bool transforms(size_t d, const Ints& kernel) {
   return kernel.size() < 3 || d > 0 || (kernel[0] > 2 && kernel[0] < 8 && kernel[0] == kernel[1]);
 }
@@ -169,13 +169,13 @@ Result<Expr> expand_weight_transform(const TypeArgs& args) {
   return c.result(w.expr());
 }
 
-// Data in NCHW or NHWC; transformed weights (points..., I, O), for 2-D also in blocks of outputs (points, O/v, I, v).
+// Data are NCHW or NHWC; transformed weights (points..., I, O), for 2-D also with blocked outputs (points, O/v, I, v).
 struct WinogradConvolution {
   Expr x, weight;           // NC.., (points..., I, O)
-  Ints x_shape, w_shape;    // of them
+  Ints x_shape, w_shape;    // their shapes
   Ints kernel, padding;     // taps; begins, then ends
-  int64_t tile = 0;         // outputs of one tile along an axis
-  ToomCook transform = {};  // of the last axis' tiles
+  int64_t tile = 0;         // outputs of one tile along each axis
+  ToomCook transform = {};  // of the last axis
   bool channels_last = false;
   int64_t outputs() const { return w_shape.back(); }
 };
@@ -245,7 +245,7 @@ Result<WinogradConvolution> winograd_convolution(Composition& c, const TypeArgs&
   return w;
 }
 
-// One product for each point: (points, rows, columns) x (points, columns, outputs).
+// One matrix product per point: (points, rows, columns) x (points, columns, outputs).
 Expr product_of_points(Composition& c, Named& data, const WinogradConvolution& w,
                        const std::vector<std::string>& points, const std::vector<std::string>& places,
                        const std::vector<std::string>& depth) {
@@ -274,7 +274,7 @@ Result<Expr> expand_winograd(const TypeArgs& args) {
   const WinogradConvolution w = TW_TRY((winograd_convolution<A, kSpatial>(c, args)));
   const ToomCook& t = w.transform;
   const int64_t m = w.tile;
-  // Padded up to whole tiles.
+  // Pads to whole tiles.
   std::vector<Ints> widths(kSpatial + 2, {0, 0});
   Ints sizes(kSpatial), tiles(kSpatial);
   for (size_t d = 0; d < kSpatial; ++d) {
@@ -299,7 +299,7 @@ Result<Expr> expand_winograd(const TypeArgs& args) {
     data.windows(tile_of(d), tiles[d], transforms(d, w.kernel) ? m : 1, w.w_shape[d], tap_of(d));
   for (const std::string& point : points) data.multiply(point, transposed(t.data, t.alpha), dtype);
   const Expr product = product_of_points(c, data, w, points, places, depth);
-  // Back from the points to outputs.
+  // Inverse transform, from points to outputs.
   std::vector<std::string> y_axes = points;
   y_axes.insert(y_axes.end(), places.begin(), places.end());
   y_axes.push_back("O");
@@ -326,7 +326,7 @@ Result<Expr> expand_winograd(const TypeArgs& args) {
   return c.result(c.cast(result, TW_TRY(number_dtype_or(attrs_of<A>(args).out_dtype, dtype))));
 }
 
-// HWIO -> (O / tile_rows, H*W*I / tile_cols, tile_rows, tile_cols), filled up with zeros.
+// HWIO -> (O / tile_rows, H*W*I / tile_cols, tile_rows, tile_cols), zero padded.
 Result<Expr> expand_gemm_weight_transform(const TypeArgs& args) {
   Composition c(args);
   const auto& a = attrs_of<ConvGemmWeightTransformAttrs>(args);
@@ -342,7 +342,7 @@ Result<Expr> expand_gemm_weight_transform(const TypeArgs& args) {
   return c.result(c.transpose(c.reshape(flat, {columns, a.tile_cols, rows, a.tile_rows}), {2, 0, 3, 1}));
 }
 
-// The convolution with the kernel that the panels were made of.
+// Restores the kernel from its panels and convolves with that.
 Result<Expr> expand_gemm(const TypeArgs& args) {
   Composition c(args);
   const auto& a = attrs_of<Conv2DAttrs>(args);

@@ -43,7 +43,7 @@ Result<int64_t> constant_dim(const Dim& d, const char* what) {
   return d.value();
 }
 
-// The data's channels; where nobody knows them, those that the kernel takes.
+// The data's channels; where unknown, those that the kernel takes.
 Result<int64_t> data_channels(const Layout& data, const Shape& shape, int64_t kernel_channels, int64_t groups) {
   const Dim channels = data.extent('C', shape);
   int64_t taken = 0;
@@ -51,7 +51,7 @@ Result<int64_t> data_channels(const Layout& data, const Shape& shape, int64_t ke
   return constant_dim(channels, "the number of input channels");
 }
 
-// The fields that every convolution's attributes share.
+// Copies the fields that all convolutions' attributes share.
 template <class A>
 Status fill(ConvSpec* s, const A& a, size_t spatial) {
   s->spatial = spatial;
@@ -77,7 +77,7 @@ std::optional<int64_t> logical_in(const A&) {
   return std::nullopt;
 }
 
-// Blocked data has room for more channels than the kernel takes; the rest is padding. Else the kernel has to take all.
+// Blocked data may be padded to more channels than the kernel takes; otherwise the kernel must take all of them.
 int64_t channels_in(int64_t physical, int64_t block, int64_t kernel_channels) {
   int64_t room = 0;
   const bool padded =
@@ -89,7 +89,7 @@ Diagnostic too_many_channels(const TensorTypeNode& kernel) {
   return type_error(format("the kernel {} has more channels than can be counted", shape_str(kernel.shape)));
 }
 
-// Completes the spec from the operands' types and checks them. `physical` counts include a blocked axis' padding.
+// Completes the spec from the operands' types and checks it. `physical` counts include the padding of a blocked axis.
 template <class A>
 Result<ConvSpec> conv_spec(const A& a, size_t spatial, const TensorTypeNode& data, const TensorTypeNode& kernel) {
   ConvSpec s;
@@ -101,7 +101,7 @@ Result<ConvSpec> conv_spec(const A& a, size_t spatial, const TensorTypeNode& dat
   const int64_t in_physical = TW_TRY(data_channels(s.data, data.shape, i, s.groups));
   s.channels = a.channels.value_or(o);
   int64_t kernel_channels = 0;
-  // The classic form of a depthwise kernel with several filters a channel: (channels, filters, ...).
+  // The classic depthwise kernel with several filters per channel: (channels, filters, ...).
   if (s.groups > 1 && o == s.groups && in_physical == s.groups && i > 1 && s.channels != o &&
       checked_mul(o, i, &kernel_channels) && kernel_channels == s.channels && s.kernel.block('O') == 1 &&
       s.kernel.block('I') == 1) {

@@ -14,13 +14,13 @@ Result<Dim> window_output(const Dim& in, int64_t kernel, int64_t stride, int64_t
                           int64_t after, bool ceil_mode) {
   const int64_t reach = (kernel - 1) * dilation + 1;
   Dim room = in + Dim(before + after - reach);
-  // Rounding up, one window may hang over the end of an axis that is shorter than it.
+  // With ceil_mode, one window may extend past the end of an axis that is shorter than it.
   const bool hangs = ceil_mode && room.is_const() && room.value() > -stride && in.value() + before > 0;
   if (room.is_const() && room.value() < 0 && !hangs)
     return type_error(
         format("a window of {} does not fit an axis of {} with padding {} and {}", reach, in.str(), before, after));
   if (!ceil_mode) return floordiv(room, Dim(stride)) + Dim(1);
-  // The classic formula: a window may begin in the padding behind the data.
+  // The classic formula: a window may begin in the end padding.
   return ceildiv(room, stride) + Dim(1);
 }
 
@@ -40,7 +40,7 @@ std::vector<double> doubles(const Value& v) {
   return {v.i.begin(), v.i.end()};
 }
 
-// For one tap, fn(output offset, input offset, run length): rows whose input lies inside, step stride[2] along the
+// For one tap, fn(output offset, input offset, run length): the rows whose input is inside, with step stride[2] in the
 // input.
 template <class F>
 void each_row(const Geometry& g, int64_t kd, int64_t kh, int64_t kw, F&& fn) {
@@ -60,7 +60,7 @@ void each_row(const Geometry& g, int64_t kd, int64_t kh, int64_t kw, F&& fn) {
   }
 }
 
-// Sums of a single-channel map over every window: out[p] = sum over taps of map[in(p, tap)].
+// Sums a single-channel map over every window: out[p] = sum over taps of map[in(p, tap)].
 std::vector<double> window_sums(const Geometry& g, const std::vector<double>& map) {
   std::vector<double> out(static_cast<size_t>(g.out.size()), 0.0);
   for (int64_t kd = 0; kd < g.kernel.d; ++kd)
@@ -71,7 +71,7 @@ std::vector<double> window_sums(const Geometry& g, const std::vector<double>& ma
         });
   return out;
 }
-// The transposed counterpart: out is the larger side.
+// The transposed counterpart, where `out` is the larger side.
 std::vector<double> scatter_sums(const Geometry& g, const std::vector<double>& map) {
   std::vector<double> out(static_cast<size_t>(g.in.size()), 0.0);
   for (int64_t kd = 0; kd < g.kernel.d; ++kd)
@@ -83,7 +83,7 @@ std::vector<double> scatter_sums(const Geometry& g, const std::vector<double>& m
   return out;
 }
 
-// y (o x out) += w (o x c*taps) * columns of x (c x in), a block of output depth-rows at a time.
+// y (o x out) += w (o x c*taps) * im2col(x) (c x in), for a block of output rows at a time.
 void forward_group(const Geometry& g, int64_t c, int64_t o, const double* x, const double* w, double* y) {
   const int64_t taps = g.kernel.size(), depth = c * taps;
   if (taps == 1 && g.in.size() == g.out.size() && !g.before[0] && !g.before[1] && !g.before[2])
@@ -97,7 +97,7 @@ void forward_group(const Geometry& g, int64_t c, int64_t o, const double* x, con
           });
     return;
   }
-  // Blocks of whole output rows (depth d, height range) keep the columns in cache.
+  // Blocks of whole output rows (one depth, a range of heights) keep the columns in cache.
   const int64_t rows_per_block = std::max<int64_t>(1, 1024 / std::max<int64_t>(1, g.out.w));
   std::vector<double> columns;
   for (int64_t od = 0; od < g.out.d; ++od)
@@ -121,7 +121,7 @@ void forward_group(const Geometry& g, int64_t c, int64_t o, const double* x, con
     }
 }
 
-// The transposed convolution: x (c x out side) scattered into y (o x in side); w is (c, o, taps).
+// The transposed convolution: scatters x (c x out side) into y (o x in side); w is (c, o, taps).
 void transposed_group(const Geometry& g, int64_t c, int64_t o, const double* x, const double* w, double* y) {
   const int64_t taps = g.kernel.size(), n = g.out.size();
   std::vector<double> wt(static_cast<size_t>(c * o * taps)), columns(static_cast<size_t>(o * taps * n), 0.0);
@@ -156,7 +156,7 @@ Layout canonical(const char* head, size_t spatial) {
 
 Value convolve(const ConvSpec& spec, const Value& data, const Value& kernel, DataType out_dtype) {
   const Layout nc = canonical("NC", spec.spatial);
-  // Transposed kernels are read as (I, O/groups, ...), the others as (O, I/groups, ...).
+  // Transposed kernels are (I, O/groups, ...), the others (O, I/groups, ...).
   const Layout kl = canonical(spec.transposed ? "IO" : "OI", spec.spatial);
   const int64_t groups = spec.groups, c_in = spec.in_channels, c_out = spec.channels;
   Value x = relayout(data, spec.data, nc, {{{'C', c_in}}});
@@ -211,8 +211,8 @@ Value convolve(const ConvSpec& spec, const Value& data, const Value& kernel, Dat
     return relayout(out, nc, spec.out);
   }
   out.f = std::move(y);
-  // Energies of the input and of its bounds in every window times the norm of the output channel's weights
-  // (reference.h says why this and not the worst case).
+  // The bound: root sums of squares of the input (and of its bounds) in each window, times the norm of the output
+  // channel's weights; reference.h explains why this and not the worst case.
   out.bound.resize(out.f.size());
   std::vector<double> norm(static_cast<size_t>(c_out), 0.0);
   for (int64_t gi = 0; gi < groups; ++gi)

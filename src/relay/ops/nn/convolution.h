@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions in their canonical form: data (N, C, D, H, W), kernel (O, I, D, H, W), with unit axes in front for 1-D
-// and 2-D. Typing and reference of every convolution operator go through it.
+// Convolutions in canonical form: data (N, C, D, H, W), kernel (O, I, D, H, W), with leading unit axes for 1-D and 2-D.
+// Types and reference results of all convolution operators are derived from it.
 #pragma once
 #include "relay/ops/tensor/layout.h"
 
@@ -14,7 +14,7 @@ struct ConvSpec {
   int64_t channels = 0, in_channels = 0;  // logical
   bool transposed = false;
   std::vector<int64_t> output_padding;
-  int64_t filters = 0;  // not 0: the kernel is (channels, filters, ...) of a depthwise convolution
+  int64_t filters = 0;  // non-zero: the depthwise kernel form (channels, filters, ...)
 };
 
 // "W", "HW" or "DHW"
@@ -23,8 +23,8 @@ const char* spatial_letters(size_t spatial);
 Result<Dim> window_output(const Dim& in, int64_t kernel, int64_t stride, int64_t dilation, int64_t before,
                           int64_t after, bool ceil_mode = false);
 
-// data and kernel in their operator's layouts; the result in spec.out. Floats carry bounds; integers are exact below
-// 2^53.
+// data and kernel have their operator's layouts, the result has spec.out. Floats carry error bounds; integers are exact
+// below 2^53.
 Value convolve(const ConvSpec& spec, const Value& data, const Value& kernel, DataType out_dtype);
 
 }  // namespace tilewright::relay

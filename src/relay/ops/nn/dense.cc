@@ -18,7 +18,7 @@ Status same_depth(const TypeArgs& args, const Dim& a, const Dim& b) {
   return Ok{};
 }
 
-// (..., K) with a weight of `n` outputs over `k` inputs.
+// The type of (..., K) times a weight with `n` outputs and `k` inputs.
 Result<Type> dense_result(const TypeArgs& args, const Dim& k, Dim n, const std::string& out_dtype) {
   const auto& data = args.tensor(0);
   TW_TRY_STATUS(product_dtypes(args));
@@ -86,11 +86,12 @@ Result<Type> batch_matmul_type(const TypeArgs& args) {
   return tensor_type(std::move(out), TW_TRY(number_dtype_or(a.out_dtype, x.dtype)));
 }
 
-// One operand as a stack of row-major (rows x cols) matrices of doubles, with norms of the `kept` index for the bounds.
+// An operand as a stack of row-major (rows x cols) matrices of doubles, with norms along the `kept` index for the
+// bounds.
 struct Matrices {
   int64_t rows = 0, cols = 0, count = 0;
   std::vector<double> data;          // count x rows x cols
-  std::vector<double> norm, spread;  // count x kept: root sum of squares of values and of bounds
+  std::vector<double> norm, spread;  // count x kept: root sums of squares of values and of bounds
 };
 Matrices matrices(const Value& v, bool transpose, bool keep_rows) {
   const size_t rank = v.shape.size();
@@ -135,7 +136,7 @@ Matrices matrices(const Value& v, bool transpose, bool keep_rows) {
   return m;
 }
 
-// The same for integers, exact and wrapping at 64 bits.
+// For integers: exact, wrapping at 64 bits.
 void multiply_exactly(const Value& a, bool transpose_a, int64_t a_at, const Value& b, bool transpose_b, int64_t b_at,
                       int64_t m, int64_t n, int64_t k, Value* out, int64_t out_at) {
   for (int64_t r = 0; r < m; ++r)
@@ -216,7 +217,7 @@ OpDef product_op(const char* name, const char* doc, const char* second, Result<T
                    eval, make);
 }
 
-// Weights that a script left open.
+// The types of untyped weights.
 Type dense_weight(const AttrsRef& attrs, size_t index, const TensorTypeNode& data) {
   const auto& units = attrs_as<DenseAttrs>(attrs)->units;
   if (index != 1 || !units || data.shape.empty()) return {};

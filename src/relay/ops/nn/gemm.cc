@@ -12,13 +12,13 @@ constexpr int64_t kRows = 6, kCols = 8, kDepth = 256;
 typedef double Lane __attribute__((vector_size(64), aligned(8), may_alias));
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-// Clones are chosen by the loader before a sanitizer has started, so sanitized builds take the plain one.
+// The loader resolves target_clones before a sanitizer's runtime has started, so sanitized builds do without.
 #define TW_CLONES __attribute__((target_clones("avx512f", "avx2,fma", "default")))
 #else
 #define TW_CLONES
 #endif
 
-// A strip of kRows rows: c (kRows x kCols) += a (kRows x depth) * panel (depth x kCols).
+// A strip of rows: c (rows x kCols) += a (rows x depth) * panel (depth x kCols).
 TW_CLONES void strip(int64_t rows, int64_t depth, const double* a, int64_t a_stride, const double* panel, double* c,
                      int64_t c_stride, int64_t cols) {
   Lane sum[kRows] = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference's matrix product in double: blocked and vectorised by hand, because the oracle of a ResNet-50 runs
-// through it. Shares nothing with the kernels that are compiled for users.
+// The reference interpreter's matrix product in double, blocked and vectorised by hand, because verifying a ResNet-50
+// runs through it. Shares no code with compiled kernels.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of convolutions, products, pools and what stands between them.
+// Gradients of convolutions, matrix products, pools and the operators between them.
 #include <algorithm>
 
 #include "relay/ops/gradient.h"
@@ -8,7 +8,7 @@ namespace tilewright::relay {
 namespace gradients {
 namespace {
 
-// All leading axes as one.
+// Merges all leading axes.
 Expr as_matrix(const Expr& x) {
   std::vector<int64_t> shape = dims(x);
   int64_t rows = 1;
@@ -65,7 +65,7 @@ Gradients of_conv2d(const Expr& e, const Expr& g) {
   const Expr &x = x_of(e), &w = y_of(e);
   if (a.data_layout != "NCHW" || a.kernel_layout != "OIHW" || a.padding.size() != 4) return {};
   std::vector<int64_t> in = dims(x), kernel = dims(w), out = dims(e);
-  // Input rows that the strided windows never reached get nothing, but must be there.
+  // Input rows and columns that no strided window reaches have gradient zero, but must be present.
   std::vector<int64_t> missing(2);
   for (size_t i = 0; i < 2; ++i) {
     int64_t reached = (out[i + 2] - 1) * a.strides[i] + (kernel[i + 2] - 1) * a.dilation[i] + 1;
@@ -81,7 +81,7 @@ Gradients of_conv2d(const Expr& e, const Expr& g) {
                    t.channels = in[1];
                    t.kernel_size = std::vector<int64_t>{kernel[2], kernel[3]};
                  }));
-  // (C, N, H, W) convolved with (O, N, OH, OW), the stride as dilation; the groups side by side.
+  // (C, N, H, W) convolved with (O, N, OH, OW), with the stride as dilation and the groups concatenated.
   const int64_t groups = a.groups;
   auto batch_inside = [&](const Expr& t, const std::vector<int64_t>& axes) {
     const std::vector<int64_t> d = dims(t);
@@ -111,7 +111,7 @@ Gradients of_global_avg_pool(const Expr& e, const Expr& g) {
   return {broadcast(divide(g, scalar(static_cast<double>(shape[h] * shape[h + 1]), g)), shape)};
 }
 
-// Windows hand their gradient to their elements.
+// Each window distributes its gradient to its elements.
 template <class A>
 Gradients of_pool(const Expr& e, const Expr& g) {
   const auto& a = attrs_of<A>(e);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of convolutions, products, pools and normalisations.
+// Layout rules of convolutions, products, pools and normalisations.
 #include <map>
 
 #include "relay/ops/attrs.h"

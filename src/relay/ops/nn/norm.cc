@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and the normalisations. Softmax is matched whole by kernels; batch_norm and dropout are expanded before
-// fusion.
+// Softmax and normalisations. Kernels exist for softmax as a
+// whole; batch_norm and dropout are expanded before fusion.
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
@@ -18,7 +18,7 @@ Status require_float(const TypeArgs& args) {
   return Ok{};
 }
 
-// A tensor seen as (outer, n, inner) around one axis.
+// A tensor viewed as (outer, n, inner) around one axis.
 struct AxisView {
   int64_t outer, n, inner;
   AxisView(const std::vector<int64_t>& shape, int64_t axis) {
@@ -60,7 +60,7 @@ Result<std::vector<Value>> eval_softmax(const EvalArgs& args) {
   return one(std::move(out));
 }
 
-// Operand i must be a vector of the size of `axis` of the data.
+// Operand i must be a vector whose size is that of the data's `axis`.
 Status channel_vector(const TypeArgs& args, size_t i, int64_t axis, const char* name) {
   const auto &x = args.tensor(0), &v = args.tensor(i);
   if (v.shape.size() != 1 || dims_differ(v.shape[0], x.shape[static_cast<size_t>(axis)]))
@@ -102,7 +102,7 @@ Result<std::vector<Value>> eval_batch_norm(const EvalArgs& args) {
   return all;
 }
 
-// Normalises n elements at `index(j)` with scale and shift per element.
+// Normalises n elements at `index(j)`, with scale and shift per element.
 template <class Index, class Gamma, class Beta>
 void normalize(const Value& x, Value* out, int64_t n, double epsilon, Index&& index, Gamma&& gamma, Beta&& beta) {
   double mean = 0, var = 0, spread = 0;
@@ -120,7 +120,7 @@ void normalize(const Value& x, Value* out, int64_t n, double epsilon, Index&& in
     const int64_t i = index(j);
     const double hat = (x.f[i] - mean) * r, g = gamma(j), b = beta(j);
     out->f[i] = hat * g + b;
-    // The mean and variance each move by the root-mean-square of the errors over sqrt(n).
+    // Errors move mean and variance by the elements' root-mean-square error over sqrt(n).
     out->bound[i] = std::fabs(g) * r * (bound_at(x, i) + shared * (1 + std::fabs(hat))) +
                     u * (std::fabs(g) * r * (std::fabs(x.f[i]) + std::fabs(mean)) + std::fabs(g * hat) + std::fabs(b));
   }

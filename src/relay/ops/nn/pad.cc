@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding and the rearrangements between depth and space.
+// Padding, depth_to_space and space_to_depth.
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
@@ -29,13 +29,13 @@ Result<Shape> padded_shape(const Shape& in, const Widths& widths) {
   return out;
 }
 
-// The input index that an output index of a padded axis reads, or -1 for the pad value.
+// The input index read by an output index of a padded axis, or -1 for the pad value.
 int64_t source_of(int64_t i, int64_t n, std::string_view mode) {
   if (i >= 0 && i < n) return i;
   if (mode == "constant" || n == 0) return -1;
   if (mode == "edge") return std::clamp<int64_t>(i, 0, n - 1);
   if (mode == "wrap") return (i % n + n) % n;
-  const bool symmetric = mode == "SYMMETRIC";  // the edge element itself repeats
+  const bool symmetric = mode == "SYMMETRIC";  // the edge element is repeated, too
   if (n == 1) return 0;
   const int64_t period = symmetric ? 2 * n : 2 * n - 2;
   int64_t j = (i % period + period) % period;
@@ -45,7 +45,7 @@ int64_t source_of(int64_t i, int64_t n, std::string_view mode) {
 Value pad_value(const Value& in, const Widths& widths, std::string_view mode, const std::vector<int64_t>& shape,
                 const Value* fill) {
   const size_t rank = shape.size();
-  if (product(shape, 0, rank) == 0) return make_value(in.dtype, shape);  // other axes may be of any size
+  if (product(shape, 0, rank) == 0) return make_value(in.dtype, shape);  // empty: other axes may be of any size
   std::vector<int64_t> strides = row_major_strides(in.shape), index(static_cast<size_t>(product(shape, 0, rank)), 0);
   std::vector<int64_t> own = row_major_strides(shape);
   for (size_t k = 0; k < rank; ++k) {

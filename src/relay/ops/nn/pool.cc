@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Max and average pools: sliding, global and adaptive. Every axis becomes a list of windows, so one loop serves them
+// Max and average pools: sliding, global and adaptive. Every axis becomes a list of windows, so that one loop serves
 // all.
 #include <algorithm>
 #include <limits>
@@ -14,7 +14,7 @@ namespace {
 
 struct AxisWindows {
   std::vector<std::vector<int64_t>> taps;  // input indices of each output
-  std::vector<int64_t> divisor;            // how many values the average counts along this axis
+  std::vector<int64_t> divisor;            // number of elements that the average divides by along this axis
 };
 
 AxisWindows sliding(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t before,
@@ -45,7 +45,7 @@ AxisWindows adaptive(int64_t in, int64_t out) {
   return w;
 }
 
-// x is (N, C, spatial...); windows has three entries, leading ones trivial.
+// x is (N, C, spatial...); windows has three entries, of which leading ones may be trivial.
 Value pool(const Value& x, const AxisWindows (&windows)[3], std::vector<int64_t> shape, bool average) {
   Value out = make_value(x.dtype, std::move(shape));
   const size_t rank = x.shape.size();

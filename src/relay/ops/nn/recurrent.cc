@@ -13,7 +13,7 @@ enum class Cell { kLstm, kGru, kRnn };
 constexpr int64_t gates_of(Cell cell) { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
 constexpr size_t activations_of(Cell cell) { return cell == Cell::kLstm ? 3 : cell == Cell::kGru ? 2 : 1; }
 
-// An activation with its constants and how much it can stretch an error.
+// An activation with its constants and its Lipschitz bound, by which errors may grow.
 struct Activation {
   std::string name;
   double alpha, beta;
@@ -69,7 +69,7 @@ Result<std::vector<Activation>> activations(const RecurrentAttrs& a, Cell cell) 
   return out;
 }
 
-// Operands of a layer up to the initial state(s), and of its scan, whose X holds the gates' inputs.
+// The index of the first initial state among the operands of a layer, or of its scan, whose X holds the gates' inputs.
 constexpr size_t state_operand(Cell cell, bool scan) { return scan ? (cell == Cell::kGru ? 3 : 2) : 4; }
 size_t operand_count(const RecurrentAttrs& a, Cell cell, bool scan) {
   return state_operand(cell, scan) + (cell == Cell::kLstm ? 2 : 1) + (a.has_peephole ? 1 : 0) + (a.has_lengths ? 1 : 0);
@@ -118,7 +118,7 @@ Result<Type> recurrent_type(const TypeArgs& args) {
   return tuple_type({all, state});
 }
 
-// A vector of values with their bounds.
+// A value with its error bound.
 struct Pair {
   double v = 0, b = 0;
 };
@@ -128,17 +128,17 @@ double norm_of(const double* p, int64_t n) {
   return std::sqrt(sum);
 }
 
-// One direction of one layer; gate rows are those of W and R.
+// One direction of one layer; gate rows are rows of W and R.
 struct Layer {
   const RecurrentAttrs& a;
   const Value& x;
-  const double *w, *r, *peephole;  // w is null when x holds the gates' inputs, those of this direction from `first` on
+  const double *w, *r, *peephole;  // w is null when x holds the gates' inputs; those of this direction begin at `first`
   int64_t first;
   std::vector<double> input_bias, state_bias, w_norm, r_norm;
   int64_t n, in, h, gates;
   double u;
 
-  // w . x_t + (with_state: r . h) + biases of one gate row, with its bound.
+  // One gate row: w . x_t + (with_state: r . h) + biases, with its bound.
   Pair input(int64_t row, int64_t t, int64_t sample) const {
     const double* xs = x.f.data() + (t * n + sample) * in;
     if (!w) return {xs[first + row], bound_at(x, (t * n + sample) * in + first + row)};

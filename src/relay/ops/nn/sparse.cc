@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices of few elements: values, their columns and where each row begins among them (CSR), or the same of blocks
-// (BSR). Columns and row starts beyond their bounds count as the nearest ones that are inside, wherever they are only
-// known when the operator runs; constants that leave their bounds are refused.
+// Sparse matrices: values, their columns and the row starts (CSR), or the
+// same for blocks (BSR). Column indices and row starts known only at run
+// time are clamped to their valid range; out-of-range constants are errors.
 #include <algorithm>
 
 #include "relay/ops/composition.h"
@@ -19,7 +19,7 @@ Status is_index(const TypeArgs& args, size_t i) {
   return Ok{};
 }
 
-// Operands 1 to 3 of a matrix with `columns` columns of blocks. Constants are looked at.
+// Checks operands 1 to 3, a matrix with `columns` columns of blocks; the values of constants are checked, too.
 Status check_structure(const TypeArgs& args, const Dim& columns) {
   TW_TRY_STATUS(is_index(args, 2));
   TW_TRY_STATUS(is_index(args, 3));
@@ -43,7 +43,7 @@ Status check_structure(const TypeArgs& args, const Dim& columns) {
   return Ok{};
 }
 
-// Columns of blocks in `length` columns. Errors: no multiple.
+// The number of block columns in `length` columns. Errors: not a multiple.
 Result<Dim> block_columns(const Dim& length, const Dim& width) {
   if (!width.is_const() || width.value() < 1) return type_error(format("blocks are {} columns wide", width.str()));
   if (length.is_const() && length.value() % width.value() != 0)
@@ -161,8 +161,8 @@ Result<Type> sparse_transpose_type(const TypeArgs& args) {
   return tuple_type({args.types[0], args.types[1], args.types[2]});
 }
 
-// Elements by column, those of one column in the order of their rows, by counting. What the row starts leave out stays
-// zero at the end; what they name twice ends in the last place.
+// Counting sort by column, stable by row. Elements that the row starts do not cover leave zeros at the end; of elements
+// that they cover twice, the surplus goes to the last position.
 Result<std::vector<Value>> eval_sparse_transpose(const EvalArgs& args) {
   const Value &values = args.inputs[0], &indices = args.inputs[1], &starts = args.inputs[2];
   const int64_t n = starts.shape[0] - 1, count = values.shape[0];
@@ -219,15 +219,15 @@ Result<Type> sparse_conv2d_type(const TypeArgs& args) {
   return tensor_type(std::move(out), x.dtype);
 }
 
-// The classic operator's own form: the sparse matrix has a row for each output channel; its columns are the channels of
-// one position, of 3x3 in the order of the layout's kernels (HWI or IHW).
+// The classic operator's form: the sparse matrix has one row per output channel; its columns are the channels of one
+// position, for 3x3 kernels in the order of the layout (HWI or IHW).
 Result<Expr> expand_sparse_conv2d(const TypeArgs& args) {
   Composition c(args);
   const auto& a = attrs_of<SparseConv2DAttrs>(args);
   const std::vector<int64_t> shape = TW_TRY(known_sizes(args, 0)), blocks = TW_TRY(known_sizes(args, 1)),
                              starts = TW_TRY(known_sizes(args, 3));
   const bool last = a.layout == "NHWC";
-  const int64_t down = last ? 1 : 2;  // the height's axis
+  const int64_t down = last ? 1 : 2;  // the axis of height
   const int64_t batch = shape[0], height = shape[static_cast<size_t>(down)],
                 width = shape[static_cast<size_t>(down) + 1], channels = shape[last ? 3 : 1];
   Expr x = c[0];
@@ -251,7 +251,7 @@ Result<Expr> expand_sparse_conv2d(const TypeArgs& args) {
   return c.result(last ? y : c.transpose(y, {0, 3, 1, 2}));
 }
 
-// With the sparse matrix on the left; the other way round it has a kernel.
+// The sparse matrix on the left; the other order has a kernel.
 Result<Expr> expand_sparse_dense(const TypeArgs& args) {
   Composition c(args);
   Expr product = c.call("nn.sparse_dense", {c[0], c[1], c[2], c[3]});

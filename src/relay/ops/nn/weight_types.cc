@@ -22,7 +22,7 @@ std::optional<WeightAxes> convolution_axes(const A& attrs, bool transposed) {
   if (!has_no_blocks(data) || !has_no_blocks(kernel) || !has_no_blocks(out)) return std::nullopt;
   if (c == std::string::npos || oc == std::string::npos || i == std::string::npos || o == std::string::npos)
     return std::nullopt;
-  if (transposed && attrs.groups != 1 && i > o) return std::nullopt;  // which axis holds the groups is not said
+  if (transposed && attrs.groups != 1 && i > o) return std::nullopt;  // ambiguous: either axis could hold the groups
   return WeightAxes{static_cast<int64_t>(c),
                     static_cast<int64_t>(oc),
                     static_cast<int64_t>(i),

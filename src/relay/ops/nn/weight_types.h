@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of linear operators: their types where a script left them open (OpFacts::operand_type), and which of their
-// axes are channels.
+// Weights of linear operators: their types where a script leaves them open (OpFacts::operand_type), and their channel
+// axes.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tilewright::relay {
 
-// The letters of a transposed convolution's kernel. The classic default "OIHW" has always meant (C, O/groups, ...).
+// The kernel layout of a transposed convolution. The classic default "OIHW" has always meant (C, O/groups, ...).
 std::string transposed_kernel_layout(std::string letters);
 
 // The axes of data, result and weight that hold channels.
@@ -18,9 +18,9 @@ struct WeightAxes {
   int64_t data_channel = 0, out_channel = 0;
   int64_t weight_in = 0, weight_out = 0;
   int64_t groups = 1;
-  bool transposed = false;  // the weight's group axis is the input axis (conv_transpose), else the output axis
+  bool transposed = false;  // groups split the weight's input axis (conv_transpose), else its output axis
 };
-// Of dense layers, convolutions and transposed ones in plain layouts; nothing for other operators.
+// For dense layers and (transposed) convolutions in plain layouts; nothing for other operators.
 std::optional<WeightAxes> weight_axes(const Expr& call);
 
 struct WeightShape {
@@ -30,7 +30,7 @@ struct WeightShape {
   int64_t groups = 1;
   bool transposed = false;
 };
-// By the letters of the layouts; plain ones only.
+// From the layouts' letters; plain layouts only.
 Type convolution_weight_type(const WeightShape& w, const TensorTypeNode& data);
 
 template <class A, bool kTransposed = false, size_t kWeight = 1>
@@ -41,7 +41,7 @@ Type convolution_weight(const AttrsRef& attrs, size_t index, const TensorTypeNod
                                  data);
 }
 
-// A vector along the axis that attributes name.
+// A vector along the axis that the attributes name.
 Type vector_along(int64_t axis, const TensorTypeNode& data);
 
 template <class A>

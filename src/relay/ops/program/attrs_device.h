@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of the operators that say where a value lives, or who compiles it.
+// Attributes of operators that say on which device a value lives, or which compiler takes it.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace tilewright::relay {
 
-// on_device: device_type as DLPack numbers it (1: the processor).
+// on_device: device_type in DLPack's numbering (1: the CPU).
 struct OnDeviceAttrs : Attrs<OnDeviceAttrs> {
   static constexpr const char* kName = "relay.attrs.OnDeviceAttrs";
   int64_t device_type = 1, device_id = 0;

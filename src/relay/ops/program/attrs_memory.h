@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of the operators that write memory down.
+// Attributes of explicit memory operators.
 #pragma once
 #include "ir/attrs.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of the operators that only programs have (docs/vm.md).
+// Attributes of operators that exist only in programs (docs/vm.md).
 #pragma once
 #include "ir/attrs.h"
 
 namespace tilewright::relay {
 
-// onnx.node. `node` is what the importer reads; the rest says to program/ and to people what it is.
+// onnx.node. `node` is the serialised node for the importer; the other fields describe it to program/ and to readers.
 struct OnnxNodeAttrs : Attrs<OnnxNodeAttrs> {
   static constexpr const char* kName = "relay.attrs.OnnxNodeAttrs";
   std::string op, domain, node;

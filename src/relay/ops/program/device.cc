@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that leave values alone and speak to passes: where a value lives, where fusion stops, where a part for an
+// Identity operators that tell passes something: where a value lives, where fusion stops, where a region for an
 // external code generator begins and ends.
 #include "base/format.h"
 #include "relay/ops/define.h"
@@ -13,7 +13,7 @@ Result<Type> same_type(const TypeArgs& args) { return args.types[0]; }
 Result<std::vector<Value>> same_values(const EvalArgs& args) {
   return std::vector<Value>(args.inputs.begin(), args.inputs.end());
 }
-// Marks that PartitionGraph has not taken mean nothing to a build.
+// Marks that PartitionGraph did not consume have no effect on a build.
 Result<Expr> without_mark(const TypeArgs& args) { return args.args[0]; }
 Result<Type> marked_type(const TypeArgs& args) {
   if (args.types.size() == 1) return args.types[0];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory written down in a program: storage, tensors in it, kernels that write them, and their end. The compiler plans
-// memory itself; ManifestAlloc and ManifestLifetimes make such programs, ElideMemory takes it out again.
+// Explicit memory: storage, tensors within it, kernels that write them, and deallocation. Normally the compiler plans
+// memory itself; ManifestAlloc and ManifestLifetimes make such programs, and ElideMemory reverses them.
 #include "relay/ops/program/memory.h"
 
 #include "relay/ops/composition.h"
@@ -72,7 +72,7 @@ Result<Type> invoke_type(const TypeArgs& args) {
   return tuple_type({});
 }
 
-// The interpreter runs them where it binds variables; here is no place to write to.
+// Only the interpreter can run them, where it binds variables: there is no memory to write to here.
 Result<std::vector<Value>> eval_memory(const EvalArgs&) {
   return eval_error("memory has a meaning in a program only, not in a single call");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that write memory down in a program: their operands and results may be any values, and they have effects.
+// Explicit memory operators of programs: operands and results may be any values, and they have side effects.
 #pragma once
 #include <string_view>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program has beside operators on typed tensors: nodes whose conversion waits for sizes, and functions of the
-// runtime. Their results' types are incomplete: only a run has them.
+// Operators that programs have in addition to those on typed tensors: deferred nodes, and functions of the runtime.
+// Their result types are incomplete until the run.
 #include "relay/ops/define.h"
 #include "relay/ops/program/attrs_program.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of the quantised operators; convolutions and products have those of their real siblings.
+// Attributes of quantised operators; quantised convolutions and products have those of their real counterparts.
 #pragma once
 #include "ir/attrs.h"
 
 namespace tilewright::relay {
 
-// The range of an integer dtype; that of uint64 as far as int64 goes.
+// The range of an integer dtype; uint64's is cut at INT64_MAX.
 inline int64_t lowest(DataType t) { return t.is_uint() ? 0 : INT64_MIN >> (64 - t.bits); }
 inline int64_t highest(DataType t) { return INT64_MAX >> (t.is_uint() && t.bits < 64 ? 63 - t.bits : 64 - t.bits); }
 
@@ -49,7 +49,7 @@ struct RequantizeAttrs : Attrs<RequantizeAttrs> {
   }
 };
 
-// qnn.add, subtract and mul: the axes of vectors of scales.
+// qnn.add, subtract and mul: the axes of per-channel scales.
 struct BroadcastAttrs : Attrs<BroadcastAttrs> {
   static constexpr const char* kName = "relay.attrs.BroadcastAttrs";
   int64_t lhs_axis = -1, rhs_axis = -1;

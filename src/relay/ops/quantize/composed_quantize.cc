@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantisation will do to a value, in floats.
+// Simulates the effect of quantisation on a value, in floats.
 #include "relay/ops/composition.h"
 #include "relay/ops/quantize/attrs_qnn.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The multiplier of a requantisation: the ratio of two scales as 31 bits and a shift, as the classic stack stores it.
-// Ratios such as 0.3 / 0.6 become exact, so that ties are ties.
+// Ratios such as 0.3 / 0.6 become exact, so that ties round as ties.
 #pragma once
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of quantised operators: scales and zero points beside what their plain forms have.
+// Layout rules of quantised operators: those of their plain forms, with scales and zero points.
 #include "relay/ops/attrs.h"
 #include "relay/ops/layout_inference.h"
 #include "relay/ops/quantize/attrs_qnn.h"
@@ -8,7 +8,7 @@ namespace tilewright::relay {
 namespace layouts {
 namespace {
 
-// Scales and zero points are vectors of channels or scalars.
+// Scales and zero points are per-channel vectors or scalars.
 template <class A>
 Inferred quantized_convolution(const LayoutQuery& q) {
   Inferred out = convolution<A>(q);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantised operators: real = scale * (number - zero point). CanonicalizeQnn writes them out in plain operators; the
-// references here compute what they stand for.
+// Quantised operators: real = scale * (integer - zero point). CanonicalizeQnn expresses them by plain operators; the
+// references here compute their definition.
 #include <algorithm>
 #include <cmath>
 
@@ -27,7 +27,7 @@ Status integer_operand(const TypeArgs& args, size_t i) {
   return Ok{};
 }
 
-// A scale (floats) and a zero point (integers), each a scalar or a vector along `axis` of `shape`; a null shape
+// Checks a scale (float) and zero point (integer), each a scalar or a vector along `axis` of `shape`; a null shape
 // accepts scalars only.
 Status scale_and_zero(const TypeArgs& args, size_t scale, size_t zero, const Shape* shape, int64_t axis) {
   for (size_t i : {scale, zero}) {
@@ -46,18 +46,18 @@ Status scale_and_zero(const TypeArgs& args, size_t scale, size_t zero, const Sha
   return Ok{};
 }
 
-// Value `channel` of a scale or zero point.
+// The scale or zero point of a channel.
 double parameter(const Value& v, int64_t channel) {
   const size_t i = v.size() == 1 ? 0 : static_cast<size_t>(channel);
   return v.is_float() ? v.f[i] : static_cast<double>(v.i[i]);
 }
 
-// Calls fn(element, place along axis).
+// Calls fn(element, index along the axis).
 template <class F>
 void along_axis(const std::vector<int64_t>& shape, int64_t axis, F&& fn) {
   const auto rank = static_cast<int64_t>(shape.size());
   if (axis < 0) axis += rank;
-  // Scalars may come with any axis.
+  // Per-tensor scales may come with any axis.
   const size_t k = axis < 0 || axis >= rank ? 0 : static_cast<size_t>(axis);
   const int64_t total = product(shape, 0, shape.size()), inner = rank ? product(shape, k + 1, shape.size()) : 1,
                 extent = rank ? shape[k] : 1;
@@ -66,7 +66,7 @@ void along_axis(const std::vector<int64_t>& shape, int64_t axis, F&& fn) {
 
 int64_t saturate(DataType t, double x) {
   if (std::isnan(x)) return 0;
-  if (x >= static_cast<double>(highest(t))) return highest(t);  // 2^63 is a double and no int64
+  if (x >= static_cast<double>(highest(t))) return highest(t);  // 2^63 is representable as double but not as int64
   return x <= static_cast<double>(lowest(t)) ? lowest(t) : static_cast<int64_t>(x);
 }
 
@@ -155,21 +155,21 @@ Result<Type> binary_type(const TypeArgs& args) {
   TW_TRY_STATUS(scale_and_zero(args, 6, 7, nullptr, 0));
   return tensor_type(TW_TRY(broadcast_shapes(l.shape, r.shape)), l.dtype);
 }
-// Calls fn(result place, left place, right place).
+// Calls fn(result index, left index, right index).
 template <class F>
 void over_pairs(const EvalArgs& args, F&& fn) {
   const std::vector<int64_t> shape = out_shape(args);
   walk<2>(shape, {broadcast_strides(args.inputs[0].shape, shape), broadcast_strides(args.inputs[1].shape, shape)},
           [&](int64_t o, const int64_t* at) { fn(o, at[0], at[1]); });
 }
-// The elements' channels along an axis.
+// Each element's index along the axis.
 std::vector<int64_t> channels_of(const Value& x, int64_t axis) {
   std::vector<int64_t> out(static_cast<size_t>(x.size()));
   along_axis(x.shape, axis, [&](int64_t j, int64_t c) { out[static_cast<size_t>(j)] = c; });
   return out;
 }
 
-// Each operand is requantised to the result's scale, rounded upward, before the integers meet.
+// Each operand is requantised to the result's scale, ties rounded upward, before the integers are added.
 template <bool kSubtract>
 Result<std::vector<Value>> eval_qnn_sum(const EvalArgs& args) {
   const auto& a = args.as<BroadcastAttrs>();
@@ -189,7 +189,7 @@ Result<std::vector<Value>> eval_qnn_sum(const EvalArgs& args) {
   });
   return one(std::move(out));
 }
-// The integers' product has the scales' product, a float32.
+// The integer product has the product of both scales, computed in float32.
 Result<std::vector<Value>> eval_mul(const EvalArgs& args) {
   const auto& a = args.as<BroadcastAttrs>();
   const auto& in = args.inputs;
@@ -206,13 +206,13 @@ Result<std::vector<Value>> eval_mul(const EvalArgs& args) {
   return one(std::move(out));
 }
 
-// Convolutions and products: the real operator on operands without their zero points, summed in int32.
+// Convolutions and products: the real operator on operands minus their zero points, summed in int32.
 constexpr const char* kProducts[][2] = {{"qnn.conv2d", "nn.conv2d"},
                                         {"qnn.conv2d_transpose", "nn.conv2d_transpose"},
                                         {"qnn.dense", "nn.dense"},
                                         {"qnn.batch_matmul", "nn.batch_matmul"}};
 
-// The axis of the weight's outputs.
+// The axis of the weight's output channels.
 int64_t output_axis(const AttrsRef& attrs) {
   if (const auto* conv = attrs_as<Conv2DAttrs>(attrs)) return static_cast<int64_t>(conv->kernel_layout.find('O'));
   return attrs_as<Conv2DTransposeAttrs>(attrs) ? 1 : 0;
@@ -222,7 +222,7 @@ Result<Type> product_type(const TypeArgs& args) {
   TW_TRY_STATUS(integer_operand(args, 0));
   TW_TRY_STATUS(integer_operand(args, 1));
   TW_TRY_STATUS(scale_and_zero(args, 4, 2, nullptr, 0));
-  // Weights have a scale for each output, if not one for all; the zero point is one, or as many.
+  // Weight scales and zero points are per tensor or per output channel.
   for (size_t i : {size_t{3}, size_t{5}})
     if (args.tensor(i).shape.size() > 1 || args.tensor(i).dtype.is_float() != (i == 5))
       return type_error(format("the weight's {} is {}", i == 5 ? "scale" : "zero point", type_str(args.types[i])));

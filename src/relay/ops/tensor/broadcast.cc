@@ -39,7 +39,7 @@ Result<Type> bitwise_type(const TypeArgs& args) {
   return tensor_type(std::move(shape), t);
 }
 
-// fn(out index, a index, b index); the common layouts get plain loops.
+// Calls fn(out index, a index, b index); common layouts take plain loops.
 template <class F>
 void walk_pair(const Value& a, const Value& b, const std::vector<int64_t>& shape, F&& fn) {
   int64_t n = 1;
@@ -54,7 +54,7 @@ void walk_pair(const Value& a, const Value& b, const std::vector<int64_t>& shape
   }
 }
 
-// Linear growth would double the bound in every residual block.
+// Adds independent errors: linear growth would double the bound in every residual block.
 double independent(double ba, double bb) { return ba == 0 ? bb : bb == 0 ? ba : std::sqrt(ba * ba + bb * bb); }
 
 struct Add {
@@ -316,7 +316,7 @@ Result<Type> prelu_type(const TypeArgs& args) {
   return along_axis_type(args, attrs_of<PReluAttrs>(args).axis, "slope");
 }
 
-// A vector seen as a tensor that broadcasts along `axis` of `shape`.
+// A vector as a tensor that broadcasts along `axis` of `shape`.
 Value along(const Value& vector, int64_t axis, const std::vector<int64_t>& shape) {
   auto rank = static_cast<int64_t>(shape.size());
   std::vector<int64_t> view(shape.size(), 1);

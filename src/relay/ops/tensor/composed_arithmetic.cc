@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composed operators of arithmetic, Fourier transforms, and marks that change nothing.
+// Composed arithmetic operators, Fourier transforms, and identity marks.
 #include <cmath>
 #include <numbers>
 
@@ -17,7 +17,7 @@ Result<Expr> expand_hardswish(const TypeArgs& args) {
   return c.result(c.divide(c.times(c[0], c.clip(c.plus(c[0], 3), 0, 6)), 6));
 }
 
-// round(data * multiplier * 2^(shift - 31)), halves towards plus infinity.
+// round(data * multiplier * 2^(shift - 31)), ties towards plus infinity.
 Result<Expr> expand_fixed_point_multiply(const TypeArgs& args) {
   const auto& a = attrs_of<FixedPointMultiplyAttrs>(args);
   Composition c(args);
@@ -93,7 +93,7 @@ Result<Expr> expand_stft(const TypeArgs& args) {
   return c.result(c.concatenate({part(w.cos), part(w.sin)}, 3));
 }
 
-// What marks places for other code generators and for debugging changes nothing here.
+// Marks for other code generators and for debugging do not change the value.
 Result<Expr> expand_identity(const TypeArgs& args) { return args.args[0]; }
 OpDef mark(const char* name, const char* doc, AttrsRef (*make)() = nullptr) {
   return define_composed(name, doc, {{"data", "any tensor"}}, OpPattern::kOpaque, expand_identity, make);

@@ -22,7 +22,7 @@ Status integer_places(const TypeArgs& args, size_t i) {
   return Ok{};
 }
 
-// Windows over the axes from `axis` on: (..., places, window).
+// Sliding windows over the axes from `axis` on: (..., places, window).
 Result<Expr> expand_sliding_window(const TypeArgs& args) {
   const auto& a = attrs_of<SlidingWindowAttrs>(args);
   Composition c(args);
@@ -42,7 +42,7 @@ Result<Expr> expand_sliding_window(const TypeArgs& args) {
     Ints from, order;
     for (int64_t p = 0; p < places; ++p)
       for (int64_t w = 0; w < window; ++w) from.push_back(p * stride + w);
-    // The axis becomes (places, window); windows of earlier axes lie at the end, in order.
+    // The axis becomes (places, window); the windows of earlier axes stay last, in order.
     out = c.take(out, c.indices(from, {places, window}), axis);
     const auto rank = static_cast<int64_t>(shape.size() + i + 1);
     for (int64_t d = 0; d < rank; ++d)
@@ -73,7 +73,7 @@ Result<Expr> expand_unravel_index(const TypeArgs& args) {
   return c.result(c.concatenate(rows, 0));
 }
 
-// The fields of an operand that is a tuple written out, or of any tuple.
+// The fields of a tuple operand, whether it is a literal tuple or any other expression.
 std::vector<Expr> fields_of(Composition* c, const TypeArgs& args) {
   if (args.args.size() != 1 || !as_tuple(args.types[0])) return {args.args.begin(), args.args.end()};
   if (const auto* tuple = as<TupleNode>(args.args[0])) return tuple->fields;
@@ -112,7 +112,7 @@ Result<Expr> expand_invert_permutation(const TypeArgs& args) {
   }));
 }
 
-// How many elements of its row are below each value (`right`: not above it).
+// Counts the elements of its row that are below each value (`right`: below or equal).
 Result<Expr> expand_searchsorted(const TypeArgs& args) {
   const auto& a = attrs_of<SearchSortedAttrs>(args);
   Composition c(args);
@@ -149,7 +149,7 @@ Result<Expr> expand_sparse_to_dense(const TypeArgs& args) {
   return c.result(c.call<ScatterNDAttrs>("scatter_nd", {base, index, c.broadcast(c[1], {count})}, [](auto&) {}));
 }
 
-// numpy's begin:end:stride of an axis of n elements.
+// The indices of begin:end:stride along an axis of n elements (numpy's rules).
 Result<Ints> places_of(int64_t begin, int64_t end, int64_t stride, int64_t n) {
   if (stride == 0) return type_error("a stride is 0");
   stride = std::clamp<int64_t>(stride, -(n + 1), n + 1);
@@ -201,7 +201,7 @@ Result<Type> strided_set_type(const TypeArgs& args) {
   return args.types[0];
 }
 
-// The diagonals k1..k2 lie in rows, the highest first; shorter ones at the right or left end of their row.
+// Diagonals k1..k2 are given as rows, the highest first; shorter ones are aligned right or left in their row.
 Result<Expr> expand_matrix_set_diag(const TypeArgs& args) {
   const auto& a = attrs_of<MatrixSetDiagAttrs>(args);
   Composition c(args);
@@ -281,12 +281,12 @@ Result<Type> sequence_mask_type(const TypeArgs& args) {
   return args.types[0];
 }
 
-// reshape with its codes read from the last axis on.
+// reshape whose codes are read from the last axis backwards.
 Result<Expr> expand_contrib_reverse_reshape(const TypeArgs& args) {
   const Ints& codes = attrs_of<ReshapeAttrs>(args).newshape;
   Composition c(args);
   const Ints shape = TW_TRY(known_sizes(args, 0));
-  Ints out;  // from the last axis on
+  Ints out;  // from the last axis backwards
   size_t next = 0;
   auto size_at = [&](size_t from_end) -> Result<int64_t> {
     if (from_end >= shape.size())
@@ -295,9 +295,9 @@ Result<Expr> expand_contrib_reverse_reshape(const TypeArgs& args) {
   };
   for (size_t i = codes.size(); i-- > 0;) {
     if (codes[i] < -3) return type_error(format("there is no code {}", codes[i]));
-    if (codes[i] == -2) {  // all that are left
+    if (codes[i] == -2) {  // all remaining
       for (; next < shape.size(); ++next) out.push_back(shape[shape.size() - 1 - next]);
-    } else if (codes[i] == -3) {  // two run together
+    } else if (codes[i] == -3) {  // two merged
       const int64_t last = TW_TRY(size_at(next));
       const int64_t before = TW_TRY(size_at(next + 1));
       out.push_back(last * before);
@@ -313,9 +313,9 @@ Result<Expr> expand_contrib_reverse_reshape(const TypeArgs& args) {
   return c.result(c.call<ReshapeAttrs>("reshape", {c[0]}, [&](auto& a) { a.newshape = out; }));
 }
 
-// --- sparse tensors as lists of places
+// --- sparse tensors as lists of indices
 
-// The sizes in a list as scalars.
+// The list's elements as scalars.
 std::vector<Expr> scalars_of(Composition* c, const Expr& list, int64_t count) {
   std::vector<Expr> out;
   for (int64_t i = 0; i < count; ++i) out.push_back(c->reshape(c->slice(list, 0, i, i + 1), {}));
@@ -328,7 +328,7 @@ Result<int64_t> list_length(const TypeArgs& args, size_t i) {
     return type_error(format("operand {} is {}, not a list of sizes", i, type_str(args.types[i])));
   return shape[0].value();
 }
-// Places (count, rank) of a tensor of that rank.
+// Checks indices (count, rank) of a tensor of that rank.
 Status places_fit(const TypeArgs& args, int64_t rank) {
   TW_TRY_STATUS(integer_places(args, 0));
   const auto& shape = args.tensor(0).shape;
@@ -342,7 +342,7 @@ Result<Expr> expand_sparse_reshape(const TypeArgs& args) {
   TW_TRY_STATUS(places_fit(args, before));
   const std::vector<Expr> from = scalars_of(&c, c.cast(c[1], kInt64), before),
                           codes = scalars_of(&c, c.cast(c[2], kInt64), after);
-  // The size that is -1 holds what the others leave.
+  // The size given as -1 follows from the others.
   Expr total = c.number(1, kInt64), given = total;
   for (const Expr& size : from) total = c.times(total, size);
   for (const Expr& code : codes)
@@ -367,7 +367,7 @@ Result<Expr> expand_sparse_reshape(const TypeArgs& args) {
   return c.result(c.tuple({c.cast(c.concatenate(columns, 1), args.tensor(0).dtype), c.concatenate(list, 0)}));
 }
 
-// Rows without a value get the default one, in their first column.
+// Rows without values get the default value in their first column.
 Result<Expr> expand_sparse_fill_empty_rows(const TypeArgs& args) {
   Composition c(args);
   const int64_t rank = TW_TRY(list_length(args, 2));

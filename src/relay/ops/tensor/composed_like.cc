@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that take a dtype or sizes from another tensor. Where those are not known yet, they are read when the
-// program runs (shape_of and dyn.*).
+// Operators that take a dtype or sizes from another tensor. Sizes that are unknown are read at run time (shape_of and
+// dyn.*).
 #include <algorithm>
 
 #include "relay/ops/composition.h"
@@ -34,7 +34,7 @@ Result<Type> broadcast_to_like_type(const TypeArgs& args) {
   return tensor_type(args.tensor(1).shape, args.tensor(0).dtype);
 }
 
-// Begin and end of axes counted from either end.
+// Normalises begin and end of a range of axes, which may count from either end.
 Status axis_range(int64_t* begin, int64_t* end, size_t rank) {
   const auto n = static_cast<int64_t>(rank);
   if (*begin < 0) *begin += n;
@@ -71,7 +71,7 @@ Result<Type> reshape_like_type(const TypeArgs& args) {
   return tensor_type(std::move(shape), args.tensor(0).dtype);
 }
 
-// The axes that slice_like cuts, from the front.
+// The axes that slice_like cuts, non-negative.
 Result<Ints> cut_axes(const TypeArgs& args) {
   const auto& axes = attrs_of<SliceLikeAttrs>(args).axes;
   const size_t own = args.tensor(0).shape.size(), other = args.tensor(1).shape.size();
@@ -123,7 +123,7 @@ Result<Expr> expand_slice_like(const TypeArgs& args) {
   return c.result(c.call("dyn.strided_slice", {c[0], c.vector(zeros), c.concatenate(ends, 0), c.vector(ones)}));
 }
 
-// Sums over the axes that broadcasting `wanted` to the operand's sizes repeats.
+// Sums over the axes that are broadcast from `wanted` to the operand's sizes.
 Result<Expr> collapsed(const TypeArgs& args, const Ints& wanted) {
   Composition c(args);
   const Ints own = TW_TRY(known_sizes(args, 0));

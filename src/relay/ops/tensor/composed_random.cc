@@ -13,7 +13,7 @@ namespace tilewright::relay {
 namespace {
 
 using Ints = std::vector<int64_t>;
-using Words = std::vector<Expr>;  // scalars, or vectors with a block in each element
+using Words = std::vector<Expr>;  // scalars, or vectors with one block per element
 
 constexpr DataType kWord = kUInt64;
 constexpr int kWords = 4;
@@ -54,7 +54,7 @@ class Generator {
     return out;
   }
 
-  // The four words that key and counter give.
+  // The four words of a block, from key and counter.
   Words hash(const Words& state, const Words& counter) {
     constexpr int kRotations[8][2] = {{14, 16}, {52, 57}, {23, 40}, {5, 37}, {25, 33}, {46, 12}, {58, 22}, {32, 32}};
     Words key(state.begin(), state.begin() + kWords);
@@ -81,7 +81,7 @@ class Generator {
     return x;
   }
 
-  // The words 8 and 9, moved to the next bit.
+  // Words 8 and 9, advanced to the next bit.
   Words next_bit(const Expr& high, const Expr& low) {
     Expr last = is(high, 1), none = is(high, 0), zero = constant(0);
     return {c_.where(last, zero, shifted_right(high, 1)),
@@ -89,7 +89,7 @@ class Generator {
   }
   Expr no_bit_left(const Words& w) { return c_.call("logical_and", {is(w[8], 0), is(w[9], 0)}); }
 
-  // A generator whose counter has room for `count` numbers.
+  // Prepares a generator whose counter can advance by `count` numbers.
   Words with_room(const Words& w, int64_t count) {
     const Expr zero = constant(0), ones = constant(~uint64_t{0});
     Words hashed = hash(w, {ones, ones, ones, ones});
@@ -151,7 +151,7 @@ Result<Expr> expand_threefry_generate(const TypeArgs& args) {
   return c.result(c.tuple({state, c.reshape(words, shape)}));
 }
 
-// (left, right): two generators whose numbers differ.
+// (left, right): two generators with different streams.
 Result<Expr> expand_threefry_split(const TypeArgs& args) {
   Composition c(args);
   TW_TRY_STATUS(is_generator(args));
@@ -170,7 +170,7 @@ Result<Expr> expand_threefry_split(const TypeArgs& args) {
       c.tuple({g.state_of(g.chosen(none, fresh_left, left)), g.state_of(g.chosen(none, fresh_right, right))}));
 }
 
-// Numbers in [0, 1): the highest bits of a word (of its lower half for float32) as a fraction.
+// Uniform numbers in [0, 1): the top bits of a word (for float32, of its lower half) as a fraction.
 Result<std::pair<Expr, Expr>> unit_numbers(const TypeArgs& args, Composition* c, const Ints& shape, DataType dtype) {
   TW_TRY_STATUS(is_generator(args));
   if (dtype != kFloat32 && dtype != kFloat64)
@@ -190,7 +190,7 @@ Result<Expr> expand_uniform(const TypeArgs& args) {
   auto [state, unit] = TW_TRY(unit_numbers(args, &c, a.out_shape, a.out_dtype));
   return c.result(c.tuple({state, c.plus(c.times(unit, c.minus(c[2], c[1])), c[1])}));
 }
-// Box and Muller's: from two uniform numbers each.
+// Box-Muller: each normal number from two uniform ones.
 Result<Expr> expand_normal(const TypeArgs& args) {
   const auto& a = attrs_of<NormalAttrs>(args);
   Composition c(args);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that make tensors from attributes, shapes or scalars.
+// Operators that create tensors from attributes, shapes or scalars.
 #include <algorithm>
 
 #include "relay/ops/attrs.h"

@@ -18,16 +18,16 @@ struct Dynamic {
   const char* name = "";
   const char* static_name = "";
   const char* doc = "";
-  size_t operands = 0;  // that stay
-  size_t deciding = 0;  // that become attributes
+  size_t operands = 0;  // number of remaining operands
+  size_t deciding = 0;  // number of deciding operands, which become attributes
   AttrsRef (*attrs)(const AttrsRef& own, const Values& values) = nullptr;
-  // The result's rank while the deciding operands are unknown: that of data (and what is added to it), the length of
-  // the first deciding operand, the difference of the two, or the larger.
+  // The result's rank while the deciding operands are unknown: that of data (plus one), the length of the first
+  // deciding operand, the difference of the two, or the larger of them.
   enum Rank { kLikeData, kLikeDataPlusOne, kLength, kLessLength, kLongest } rank = kLikeData;
   AttrsRef (*make)() = nullptr;
-  size_t first = SIZE_MAX;  // of the deciding operands, where they do not come last
-  size_t typed_by = 0;      // the operand whose dtype the result has
-  bool numbers = false;     // the deciding operands may be floats
+  size_t first = SIZE_MAX;  // index of the first deciding operand, where they do not come last
+  size_t typed_by = 0;      // the operand that gives the result's dtype
+  bool numbers = false;     // deciding operands may be floats
   size_t begin() const { return first == SIZE_MAX ? operands : first; }
   bool decides(size_t i) const { return i >= begin() && i < begin() + deciding; }
 };
@@ -77,7 +77,7 @@ AttrsRef one_hot_attrs(const AttrsRef& own, const Values& v) {
 AttrsRef topk_attrs(const AttrsRef& own, const Values& v) {
   return make_attrs<TopKAttrs>([&](auto& a) {
     a = *attrs_as<TopKAttrs>(own);
-    // Less than one element means all, as where the number is an attribute.
+    // Below one means all, as for the attribute.
     const int64_t k = one_int(v[0]);
     a.k = k < 1 ? std::nullopt : std::optional(k);
   });
@@ -157,7 +157,7 @@ const Dynamic* find_dynamic(const OpDef* op) {
   return nullptr;
 }
 
-// The operands that stay.
+// The remaining operands.
 template <class T>
 std::vector<T> staying(const Dynamic& d, std::span<const T> all) {
   std::vector<T> out;
@@ -219,7 +219,7 @@ Result<std::vector<Value>> dynamic_eval(const EvalArgs& args) {
   Values values;
   for (size_t i = d.begin(); i < d.begin() + d.deciding; ++i) values.push_back(to_tensor(args.inputs[i]));
   AttrsRef attrs = d.attrs(args.attrs, values);
-  // The values decide the type; what the graph knew of it may be less.
+  // The values decide the type; the graph may have known less.
   const std::vector<Value> inputs = staying(d, args.inputs);
   std::vector<Expr> operands;
   for (const Value& v : inputs) operands.push_back(make_var("", tensor_type(to_shape(v.shape), v.dtype)));

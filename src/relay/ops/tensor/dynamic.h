@@ -12,10 +12,10 @@ namespace tilewright::relay {
 
 struct StaticForm {
   const OpDef* op = nullptr;
-  std::vector<Expr> operands;  // those that stay
+  std::vector<Expr> operands;  // those that remain operands
   AttrsRef attrs;
 };
-// The static operator of a call of a dyn.* one whose deciding operands are constants; nothing for anything else.
+// The static form of a dyn.* call whose deciding operands (shape, axis, count) are constants; nothing for other calls.
 std::optional<StaticForm> static_form(const Expr& call);
 
 }  // namespace tilewright::relay

@@ -49,7 +49,7 @@ Result<EinsumEquation> parse_equation(const std::string& text, const std::vector
     e.operands.push_back(term);
   }
   if (arrow == std::string::npos) {
-    // Implicit: the ellipsis, then the letters that appear once, in alphabetical order.
+    // Implicit form: the ellipsis, then the letters that appear exactly once, in alphabetical order.
     std::map<char, int> count;
     for (const std::string& t : e.operands)
       for (char c : t) ++count[c];
@@ -117,7 +117,7 @@ Result<std::vector<Value>> eval_einsum(const EvalArgs& args) {
   auto strides_of = [&](const std::string& term, const std::vector<int64_t>& dims) {
     std::vector<int64_t> own = row_major_strides(dims), out(axes.size(), 0);
     for (size_t k = 0; k < term.size(); ++k)
-      if (dims[k] != 1) out[axes.find(term[k])] += own[k];  // a repeated letter walks the diagonal
+      if (dims[k] != 1) out[axes.find(term[k])] += own[k];  // a repeated letter means the diagonal
     return out;
   };
   Value out = out_value(args);
@@ -132,7 +132,7 @@ Result<std::vector<Value>> eval_einsum(const EvalArgs& args) {
     return Diagnostic(ErrorCode::kLimitExceeded, "an einsum of more than 2^36 terms is too slow to interpret");
   const auto total = static_cast<int64_t>(terms);
   for (int64_t j = 0; j < total; ++j) {
-    const int64_t o = j / per_result;  // the result's axes are the leading ones
+    const int64_t o = j / per_result;  // the result's axes come first
     double term = 1, moved = 0;
     uint64_t exact = 1;
     for (size_t i = 0; i < args.inputs.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einsum equations, spelled out.
+// Parsing of einsum equations.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace tilewright::relay {
 
-// An equation with its ellipses spelled out: the axes an ellipsis stands for are named '0', '1', ... from the right.
+// An equation with its ellipses expanded: the axes of an ellipsis are named '0', '1', ... from the right.
 struct EinsumEquation {
   std::vector<std::string> operands;
   std::string result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of one tensor, element by element.
+// Elementwise operators of one tensor.
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -62,7 +62,7 @@ Result<Type> bool_type(const TypeArgs& args) {
   return tensor_type(t.shape, kBool);
 }
 
-// y = f(x) with the difference over [x - b, x + b] and `ulps` roundings as its bound.
+// y = f(x), bounded by how much f varies over [x - b, x + b], plus `ulps` rounding errors.
 template <class F>
 Value map_floats(const Value& in, DataType dtype, double ulps, F f) {
   Value out = make_value(dtype, in.shape);
@@ -94,13 +94,13 @@ int64_t int_sign(int64_t x) { return (x > 0) - (x < 0); }
 int64_t same(int64_t x) { return x; }
 int64_t flip_bits(int64_t x) { return ~x; }
 
-// Float version F with its roundings in tenths of an ulp; integer version I.
+// F is the float version, with its error in tenths of an ulp; I the integer version.
 template <double (*F)(double), int kTenths, int64_t (*I)(int64_t) = same>
 Result<std::vector<Value>> eval_unary(const EvalArgs& args) {
   const Value& in = args.inputs[0];
   if (in.is_float()) return one(map_floats(in, in.dtype, kTenths / 10.0, [](double x) { return F(x); }));
   Value out = in;
-  const bool unsigned64 = in.dtype == kUInt64;  // stored as its bits: never negative
+  const bool unsigned64 = in.dtype == kUInt64;  // stored as bits: never negative
   for (int64_t& x : out.i)
     if (!unsigned64 || I == int_negate || I == flip_bits || I == int_sign)
       x = I == int_sign && unsigned64 ? x != 0 : wrap_int(in.dtype, I(x));
@@ -151,7 +151,7 @@ Result<std::vector<Value>> eval_leaky_relu(const EvalArgs& args) {
   return one(map_floats(args.inputs[0], args.inputs[0].dtype, 1, [alpha](double x) { return x < 0 ? alpha * x : x; }));
 }
 
-// Bounded in the scale of x, not of the result: that is what x * (1 + erf(x / sqrt(2))) / 2 gives in x's own dtype.
+// The bound is relative to x, not to the result: that is the error of x * (1 + erf(x / sqrt(2))) / 2 in x's dtype.
 Result<std::vector<Value>> eval_gelu(const EvalArgs& args) {
   const Value& in = args.inputs[0];
   Value out = map_floats(in, in.dtype, 1, [](double x) {
@@ -163,7 +163,7 @@ Result<std::vector<Value>> eval_gelu(const EvalArgs& args) {
   return one(std::move(out));
 }
 
-// The bytes of the elements read as another dtype of the same width.
+// Reinterprets the bits as another dtype of the same width.
 Result<Type> reinterpret_type(const TypeArgs& args) {
   const auto& t = args.tensor(0);
   const DataType to = attrs_of<CastAttrs>(args).dtype;
@@ -183,7 +183,7 @@ Result<Type> cast_type(const TypeArgs& args) {
   return tensor_type(args.tensor(0).shape, attrs_of<CastAttrs>(args).dtype);
 }
 
-// The nearest value of the dtype: casts are the one place where narrow floats really round.
+// Rounds to the dtype: casts are the one operator where narrow floats are rounded.
 double round_to(Tensor* cell, double x) {
   cell->set_double(0, x);
   return cell->at_double(0);
@@ -237,7 +237,7 @@ Result<std::vector<Value>> eval_cast(const EvalArgs& args) {
       out.f[k] = narrow ? round_to(&cell, x) : x;
       if (!out.bound.empty()) {
         double b = bound_at(in, static_cast<int64_t>(k));
-        // Only a value that is already uncertain may land on the other neighbour.
+        // Only a value that already carries an error may round to another neighbour.
         out.bound[k] = b == 0 ? 0 : b + 2 * u * std::fabs(x);
       }
     } else {
@@ -256,7 +256,7 @@ OpDef unary(const char* name, const char* doc, Result<Type> (*type)(const TypeAr
 
 std::vector<OpDef> elementwise_ops() {
   std::vector<OpDef> ops;
-// What comes after the slope are facts.
+// The arguments after the slope are facts.
 #define TW_UNARY(name, text, domain, f, tenths, ...) \
   ops.push_back(unary(name, text, same_type<domain>, eval_unary<f, tenths>).with({__VA_ARGS__}));
   TW_UNARY("acos", "Arc cosine in radians. Floats.", kFloats, std::acos, 40)
@@ -270,7 +270,7 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("cosh", "Hyperbolic cosine. Floats.", kFloats, std::cosh, 40)
   TW_UNARY("erf", "The error function. Floats.", kFloats, std::erf, 40, .keeps_finite = true, .fast_form = "fast_erf")
   TW_UNARY("exp", "e to the power x. Floats.", kFloats, std::exp, 40, .fast_form = "fast_exp")
-  // The polynomial forms that FastMath asks for; the plain operators' kernels are polynomials already, so they share
+  // The polynomial approximations that FastMath selects. The plain operators' kernels are polynomials too, and share
   // them.
   TW_UNARY("fast_erf", "The error function, approximated. Floats.", kFloats, std::erf, 40)
   TW_UNARY("fast_exp", "e to the power x, approximated. Floats.", kFloats, std::exp, 40)
