@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/server.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/rand.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -27,7 +25,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr milliseconds kGrace{2000};  // for a session whose client is gone
 constexpr milliseconds kFarewell{500};
-constexpr milliseconds kPing{1000};
+constexpr milliseconds kTrackerPing{1000};
 constexpr int kUnusedPings = 10;  // a ticket that nobody shows is offered anew
 constexpr unsigned char kTlsStart = 0x16;
 
@@ -70,21 +68,12 @@ void send_code(Channel& client, int32_t code) {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
-  if (options.door.plaintext && !is_loopback(options.host))
-    return Diagnostic(ErrorCode::kInvalidArgument,
-                      format("plaintext on '{}', which other machines reach", options.host), {},
-                      "--classic-plaintext goes with --host 127.0.0.1 only");
-  Token token;
-  if (!options.door.plaintext) token = TW_TRY(load_token(options.door.token_path));
-  int port = 0;
-  const int listener = TW_TRY(tcp_listen(options.host, options.port, options.port_end, &port));
-  return std::unique_ptr<Server>(new Server(options, std::move(token), listener, port));
+  Listener listener = TW_TRY(Listener::open(options.door, options.host, options.port, options.port_end));
+  return std::unique_ptr<Server>(new Server(options, std::move(listener)));
 }
 
-Server::Server(ServerOptions options, Token token, int listener, int port)
-    : options_(std::move(options)), token_(std::move(token)), listener_(listener), port_(port) {}
-
-Server::~Server() { ::close(listener_); }
+Server::Server(ServerOptions options, Listener listener)
+    : options_(std::move(options)), listener_(std::move(listener)) {}
 
 void Server::log(const std::string& text) const {
   if (options_.silent) return;
@@ -98,47 +87,22 @@ void Server::run(int stop) {
     ticket_is_new_ = true;
     tracker = std::thread([this] { offer_to_tracker(); });
   }
-  std::list<Connection> connections;
-  for (;;) {
-    std::array<pollfd, 2> waiting{pollfd{listener_, POLLIN, 0}, pollfd{stop, POLLIN, 0}};
-    if (::poll(waiting.data(), waiting.size(), 1000) < 0 && errno != EINTR) break;
-    if (waiting[1].revents != 0) break;
-    connections.remove_if([](Connection& one) {
-      if (!one.done) return false;
-      one.thread.join();
-      return true;
-    });
-    if ((waiting[0].revents & POLLIN) == 0) continue;
-    const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (socket < 0) continue;
-    if (connections.size() >= 64) {  // whoever opens more than that means no good
-      ::close(socket);
-      continue;
-    }
-    const int yes = 1;
-    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-    Connection& one = connections.emplace_back();
-    one.thread = std::thread([this, &one, socket] {
-      serve_connection(socket);
-      one.done = true;
-    });
-  }
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  for (Connection& one : connections) one.thread.join();
+  listener_.run(stop, {.most = 64,  // whoever opens more than that means no good
+                       .serve = [this](int socket, const std::string&) -> Status {
+                         const auto client = TW_TRY(open_door(socket));
+                         return serve_client(socket, *client);
+                       },
+                       .turn = {},
+                       .ending =
+                           [this] {
+                             {
+                               std::lock_guard lock(mutex_);
+                               stopping_ = true;
+                             }
+                             changed_.notify_all();
+                           },
+                       .log = [this](const std::string& text) { log(text); }});
   if (tracker.joinable()) tracker.join();
-}
-
-void Server::serve_connection(int socket) {
-  const std::string peer = peer_host(socket);
-  auto client = open_door(socket);
-  Status served = client.ok() ? serve_client(socket, **client) : Status(std::move(client).error());
-  if (!served.ok() && served.error().code != ErrorCode::kConnectionLost)
-    log(format("{}: {}", peer, served.error().str()));
 }
 
 Result<std::unique_ptr<Channel>> Server::open_door(int socket) {
@@ -147,7 +111,7 @@ Result<std::unique_ptr<Channel>> Server::open_door(int socket) {
   const Status there = wait_for(socket, POLLIN, options_.door.patience);
   if (there.ok() && ::recv(socket, &first, 1, MSG_PEEK) == 1 && first == kTlsStart) {
     Token peer;
-    return tls_accept(socket, token_, options_.door.patience, &peer);
+    return tls_accept(socket, listener_.token(), options_.door.patience, &peer);
   }
   // A client of the classic stack is told in its own way that it is not welcome.
   const auto plain = socket_channel(socket, milliseconds(200));
@@ -317,7 +281,7 @@ void Server::offer_to_tracker() {
       told = true;
     }
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kPing, [&] { return stopping_.load(); });
+    changed_.wait_for(lock, kTrackerPing, [&] { return stopping_.load(); });
   }
 }
 
@@ -325,7 +289,7 @@ void Server::offer_to_tracker() {
 void Server::talk_to_tracker(TrackerConnection& tracker) {
   using Json = nlohmann::json;
   const Json host = options_.custom_address.empty() ? Json() : Json(options_.custom_address);
-  const Json about = {{"key", "server:" + options_.key}, {"addr", {host, port_}}};
+  const Json about = {{"key", "server:" + options_.key}, {"addr", {host, port()}}};
   if (!tracker.ask(Json::array({5, about}).dump()).ok()) return;
   int unused = 0;
   while (!stopping_) {
@@ -337,7 +301,7 @@ void Server::talk_to_tracker(TrackerConnection& tracker) {
     }
     if (!offer.empty()) {
       unused = 0;
-      if (!tracker.ask(Json::array({3, options_.key, {port_, offer}, host}).dump()).ok()) return;
+      if (!tracker.ask(Json::array({3, options_.key, {port(), offer}, host}).dump()).ok()) return;
     }
     auto pending = tracker.ask("[7]");
     if (!pending.ok()) return;
@@ -347,7 +311,7 @@ void Server::talk_to_tracker(TrackerConnection& tracker) {
       ticket_ = new_ticket(options_.key);
       ticket_is_new_ = true;
     }
-    changed_.wait_for(lock, kPing, [&] { return stopping_.load() || (ticket_is_new_ && !ticket_.empty()); });
+    changed_.wait_for(lock, kTrackerPing, [&] { return stopping_.load() || (ticket_is_new_ && !ticket_.empty()); });
   }
 }
 

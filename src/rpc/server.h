@@ -4,12 +4,11 @@
 #pragma once
 #include <atomic>
 #include <condition_variable>
-#include <list>
 #include <mutex>
 #include <string>
 #include <thread>
 
-#include "rpc/connect.h"
+#include "rpc/listener.h"
 #include "rpc/session_process.h"
 
 namespace tilewright::rpc {
@@ -29,23 +28,16 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Listens. Errors: those of tcp_listen and load_token; InvalidArgument (plaintext for other machines).
+  // Listens. Errors: those of Listener::open.
   static Result<std::unique_ptr<Server>> create(const ServerOptions& options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  ~Server();
-  int port() const { return port_; }
+  int port() const { return listener_.port(); }
   // Serves until `stop` becomes readable, then ends every session.
   void run(int stop);
 
  private:
-  struct Connection {
-    std::thread thread;
-    std::atomic<bool> done{false};
-    int socket = -1;
-  };
-  Server(ServerOptions options, Token token, int listener, int port);
-  void serve_connection(int socket);
+  Server(ServerOptions options, Listener listener);
   Result<std::unique_ptr<Channel>> open_door(int socket);
   Status serve_client(int socket, Channel& client);
   Status supervise_pumps(Channel& client, std::chrono::milliseconds limit);
@@ -58,8 +50,7 @@ class Server {
   void log(const std::string& text) const;
 
   ServerOptions options_;
-  Token token_;
-  int listener_, port_;
+  Listener listener_;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "rpc/connect.h"
+#include "rpc/listener.h"
 #include "rpc/tracker_table.h"
 
 namespace tilewright::rpc {
@@ -20,24 +20,22 @@ struct TrackerOptions {
 
 class TrackerServer {
  public:
-  // Listens. Errors: those of tcp_listen and load_token; InvalidArgument (plaintext for other machines).
+  // Listens. Errors: those of Listener::open.
   static Result<std::unique_ptr<TrackerServer>> create(const TrackerOptions& options);
   TrackerServer(const TrackerServer&) = delete;
   TrackerServer& operator=(const TrackerServer&) = delete;
-  ~TrackerServer();
-  int port() const { return port_; }
+  int port() const { return listener_.port(); }
   // Serves until `stop` becomes readable.
   void run(int stop);
 
  private:
-  TrackerServer(TrackerOptions options, Token token, int listener, int port);
-  Status serve_peer(int socket);
+  TrackerServer(TrackerOptions options, Listener listener);
+  Status serve_peer(int socket, const std::string& host);
   Status converse(Channel& channel, TrackerTable::Peer peer, bool client_only);
   void log(const std::string& text) const;
 
   TrackerOptions options_;
-  Token token_;
-  int listener_, port_;
+  Listener listener_;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
   TrackerTable table_;
