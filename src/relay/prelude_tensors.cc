@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor arrays: the prelude's functions on lists of tensors, written for one dtype, and for any rank or one shape.
+// Tensor arrays: the prelude's functions on lists of tensors, for one dtype and either any rank or one shape.
 #include <optional>
 #include <set>
 #include <string>
@@ -113,7 +113,7 @@ def @tensor_array_unstack{k}$(%t: {x}) -> List[{o}] {
 
 constexpr const char* kRange = "arange(%lower, %upper, 1, dtype=\"int32\")";
 
-// {count} as a value read from the list, or a constant when its length is known.
+// Substitutes {count}: read from the list of indices, or a constant if its length is known.
 std::string with_indices(std::string text, const char* name, const std::optional<Sizes>& shape) {
   Sizes sizes = shape.value_or(Sizes{kAnySize});
   bool known = !sizes.empty() && sizes[0] >= 0;
@@ -248,7 +248,7 @@ class OneShape {
              " {\n  match? (%s) { " + c + "(%x) => { match? (%t) { " + c + "(%y) => " + constructor(out) +
              "(concatenate((%x, %y), axis=0)) } } }\n}\n");
   }
-  // The functions that take a list apart, for lists of another shape than the array's own.
+  // The functions that split a list, for lists of another shape than the array's.
   void lists(const Sizes& sizes) {
     if (sizes == *of_.shape) return;
     std::string text =

@@ -69,7 +69,7 @@ std::optional<double> uniform_value(const Expr& e) {
     return std::nullopt;
   double first = data->at_double(0);
   if (std::isnan(first)) return std::nullopt;
-  // 64-bit integers that a double does not hold exactly have no value here.
+  // Not for 64-bit integers that a double cannot represent exactly.
   if (data->dtype().is_integral() && data->dtype().bits == 64 && std::fabs(first) > 9007199254740992.0)
     return std::nullopt;
   for (int64_t i = 1; i < data->size(); ++i)
@@ -110,7 +110,7 @@ UseCounts count_uses(const Expr& root) {
 Span join_spans(const Span& a, const Span& b) {
   if (!a || !b) return a ? a : b;
   if (*a == *b || b->empty()) return a;
-  // Names are for people: many merges of one node must not grow without bound.
+  // Names are for readers: many merges of one node must not grow them without bound.
   constexpr size_t kLongest = 400;
   if (("+" + *a + "+").find("+" + *b + "+") != std::string::npos || a->size() > kLongest) return a;
   return make_span(*a + "+" + *b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rewriting passes share: running over a module's functions, looking at constants and shapes, counting uses.
+// Shared by rewriting passes: iteration over a module's functions, access to constants and shapes, use counts.
 #pragma once
 #include <optional>
 #include <unordered_map>
@@ -9,8 +9,8 @@
 
 namespace tilewright::relay {
 
-// The module with `rewrite` applied to each function that is not Primitive and not an external compiler's. Functions
-// that come back as the same object keep their identity, so the runner sees that nothing changed.
+// Applies `rewrite` to every function that is neither Primitive nor an external compiler's. A function returned
+// unchanged keeps its identity, so that the runner sees no change.
 Module rewrite_functions(const Module& module, const std::function<Expr(const Expr& function)>& rewrite);
 // rewrite_graph over all those functions, entering nested ones but not Primitive ones.
 Module rewrite_module(const Module& module, const Rewrite& rewrite);
@@ -22,7 +22,7 @@ std::vector<Expr> post_order_over(const Expr& root, const std::function<std::vec
 
 // The data of a constant, or null.
 const Tensor* constant_data(const Expr& e);
-// The value all elements of a numeric constant share (not strings; -0.0 counts as 0 only where `e` is an integer).
+// The value that all elements of a numeric constant share (-0.0 counts as 0 only for integers).
 std::optional<double> uniform_value(const Expr& e);
 bool is_uniform(const Expr& e, double value);
 
@@ -35,27 +35,27 @@ const A& attrs_of(const Expr& e) {
   TW_ICHECK(attrs, "attributes of another operator");
   return *attrs;
 }
-const TensorTypeNode& tensor_of(const Expr& e);  // a bug when `e` is not a tensor
+const TensorTypeNode& tensor_of(const Expr& e);  // an internal error when `e` is not a tensor
 bool is_float_tensor(const Expr& e);
 bool same_tensor_type(const Expr& a, const Expr& b);
-// Axis counted from the front.
+// A possibly negative axis as 0..rank-1.
 int64_t positive_axis(int64_t axis, size_t rank);
 
-// How often each expression is an operand (once more for the root).
+// How often each expression is used as an operand (the root counts once more).
 using UseCounts = std::unordered_map<const ExprNode*, int>;
 UseCounts count_uses(const Expr& root);
 
-// The model's node names of both, joined by '+'.
+// The node names of both, joined by '+'.
 Span join_spans(const Span& a, const Span& b);
 
-// A reshape call, or the expression itself when the shape is its own.
+// A reshape call; the expression itself if it has the shape.
 Expr reshape_to(const Expr& e, const std::vector<int64_t>& shape);
 // A constant of the given shape, every element `value`.
 Expr full_constant(double value, DataType dtype, std::vector<int64_t> shape = {});
 
-// A per-channel constant: along axis `axis` of a tensor of rank `rank` it has one value per channel (or one for all),
-// every other axis has size 1 or is missing in front. Returns the values as a vector of `channels` elements in its
-// dtype.
+// The values of a per-channel constant: along `axis` of a tensor of rank `rank`
+// it has one value per channel (or one for all), and every other axis has size
+// 1 or is absent. Returns them as a vector of `channels` elements in its dtype.
 std::optional<Tensor> per_channel(const Expr& e, size_t rank, int64_t axis, int64_t channels);
 
 }  // namespace tilewright::relay

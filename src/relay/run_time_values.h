@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules some of whose values have types that only a run has: results of onnx.node and vm.host, and what is computed
-// from them. Their expressions are typed as far as they can be when they are made.
+// Modules with values whose types are known only at run time: results of onnx.node and vm.host, and what is computed
+// from them. Their expressions are typed as far as possible when they are built.
 #pragma once
 #include "relay/expr.h"
 

@@ -12,7 +12,7 @@
 
 namespace tilewright::relay {
 
-// Arithmetic on a size that nobody knows gives one that nobody knows.
+// A size computed from an unknown one is unknown.
 bool is_unknown(const Dim& d) {
   if (d.is_const()) return false;
   if (d.node()->kind == DimKind::kAny) return true;
@@ -29,7 +29,7 @@ bool dims_alike(const Dim& a, const Dim& b) {
          dims_alike(a.node()->b, b.node()->b);
 }
 
-// Type variables correspond one to one.
+// Type variables must correspond one to one.
 using Variables = std::map<const TypeNode*, const TypeNode*>;
 
 bool types_alike(const Type& a, const Type& b, Variables& variables) {
@@ -55,7 +55,7 @@ bool same_data(const Tensor& a, const Tensor& b) {
   return a.raw() == b.raw() || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-// Numbers within the rounding of a text.
+// Equal within the rounding of a text.
 bool numbers_alike(double a, double b) { return a == b || std::fabs(a - b) < 1e-9; }
 
 bool attrs_alike(const AttrsRef& a, const AttrsRef& b) {
@@ -64,7 +64,7 @@ bool attrs_alike(const AttrsRef& a, const AttrsRef& b) {
   const auto x = attr_texts(a), y = attr_texts(b);
   return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const auto& p, const auto& q) {
     if (p == q) return true;
-    // "1e-05f": a real number ends with an f.
+    // A trailing f marks a real number: "1e-05f".
     auto is_real = [](const std::string& s) { return s.size() > 1 && s[0] != '"' && s.back() == 'f'; };
     return p.first == q.first && is_real(p.second) && is_real(q.second) &&
            numbers_alike(std::strtod(p.second.c_str(), nullptr), std::strtod(q.second.c_str(), nullptr));
@@ -78,7 +78,7 @@ bool dict_alike(const DictAttrs& a, const DictAttrs& b) {
   });
 }
 
-// The part of equality that is not about children.
+// Compares everything but children.
 bool same_patterns(const Pattern& a, const Pattern& b) {
   if (a->kind != b->kind || a->fields.size() != b->fields.size()) return false;
   if (a->kind == PatternKind::kConstructor) {
@@ -138,7 +138,7 @@ bool same_definition(const TypeDefinition& a, const TypeDefinition& b) {
   return true;
 }
 
-// Expressions that are one node wherever they are used; the others are what they say.
+// Expressions whose sharing matters; others are compared by content only.
 bool is_shared(const Expr& e) {
   switch (e->kind) {
     case ExprKind::kCall:
@@ -196,12 +196,12 @@ bool structural_equal(const Type& a, const Type& b) {
 
 bool structural_equal(const Expr& a, const Expr& b, const StructuralOptions& options) {
   if (!a || !b) return !a && !b;
-  std::unordered_set<const ExprNode*> fixed;  // free variables that are themselves
+  std::unordered_set<const ExprNode*> fixed;  // free variables compared by identity
   if (!options.map_free_variables)
     for (const Expr& side : {a, b}) fixed.merge(set_of_free(side));
   std::vector<std::pair<Expr, Expr>> stack{{a, b}};
   std::set<std::pair<const ExprNode*, const ExprNode*>> seen;
-  // Variables, and with sharing every node that is one wherever it is used: one to one.
+  // One-to-one correspondence of variables and, with sharing, of shared nodes.
   std::unordered_map<const ExprNode*, const ExprNode*> left, right;
   Variables variables;
   while (!stack.empty()) {

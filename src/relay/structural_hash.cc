@@ -9,7 +9,7 @@
 namespace tilewright::relay {
 namespace {
 
-// Every unknown size as the same one.
+// Replaces all unknown sizes by the same one.
 Shape plain(Shape shape) {
   for (Dim& d : shape)
     if (is_unknown(d)) d = Dim::any();
@@ -26,7 +26,7 @@ class Hash {
     value_ = hash_bytes(s.data(), s.size(), value_);
     return *this;
   }
-  // Numbers that count as equal have one float, all but those at the edge between two.
+  // Numbers that count as equal round to the same float, except near a rounding boundary.
   Hash& real(double v) {
     const auto single = static_cast<float>(v);
     value_ = hash_bytes(&single, sizeof single, value_);
@@ -45,7 +45,7 @@ uint64_t hash_of(const Type& type) {
     h.text(tensor->dtype.str()).text(shape_str(plain(tensor->shape)));
     return h.value();
   }
-  // Names of type variables do not count.
+  // Names of type variables do not matter.
   if (const auto* data = as_data(type)) h.text(data->name);
   for (const Type& part : parts_of(type)) h.mix(hash_of(part));
   return h.value();
@@ -85,7 +85,7 @@ uint64_t hash_of(const Pattern& p) {
   return h.value();
 }
 
-// What a node says itself; its children are the caller's.
+// Hashes the node itself; the caller hashes children.
 void mix_head(const Expr& e, Hash& h) {
   h.mix(static_cast<uint64_t>(e->kind));
   switch (e->kind) {
@@ -134,7 +134,7 @@ void mix_head(const Expr& e, Hash& h) {
   }
 }
 
-// Nodes that are one wherever they are used count by their place, too.
+// Nodes whose sharing matters are hashed by position as well.
 bool has_place(const Expr& e) {
   return e->kind != ExprKind::kGlobalVar && e->kind != ExprKind::kConstant && e->kind != ExprKind::kOp &&
          e->kind != ExprKind::kTupleGetItem && e->kind != ExprKind::kConstructor &&

@@ -15,9 +15,9 @@ namespace tilewright::relay {
 
 struct TextOptions {
   bool types = true;      // "/* ty=... */" after each operation
-  bool metadata = false;  // a "#[metadata]" section at the end holds the constants, as the classic stack writes them
-  bool spans = false;     // "/* from conv1+bn1 */" too
-  std::function<std::string(const Expr&)> annotate;  // what it gives is written in the place of these comments
+  bool metadata = false;  // appends a "#[metadata]" section with the constants, as the classic stack does
+  bool spans = false;     // prints "/* from conv1+bn1 */", too
+  std::function<std::string(const Expr&)> annotate;  // replaces these comments by its result
 };
 
 struct ModuleText {
@@ -26,25 +26,25 @@ struct ModuleText {
 };
 
 ModuleText print_module(const Module& module, const TextOptions& options = {});
-// One expression with what it needs above it, for messages and tests.
+// One expression with the bindings it needs, for messages and tests.
 std::string print_expr(const Expr& e, const TextOptions& options = {});
 
 struct ParseOptions {
-  std::string origin = "text";  // the file's name in messages
-  // Constants that were not given become zeros when the text says their type, as in classic listings without metadata.
+  std::string origin = "text";  // file name used in messages
+  // Missing constants become zeros where the text gives their type, as in classic listings without metadata.
   bool zero_missing_constants = false;
-  bool spans = false;  // expressions get the place they stand at, "text:3:7", as their span
-  // Functions that the text does not define, operators as values, and values that are not of the type they say are
-  // taken as they are: whoever joins the parts infers types.
+  bool spans = false;  // expressions get their position, "text:3:7", as span
+  // Accepts undefined functions, operators as values, and values that do not have their declared type: the caller joins
+  // the parts and infers types.
   bool open = false;
   std::vector<std::string> virtual_devices;  // meta[VirtualDevice][i], each as VirtualDevice(...)
 };
 
-// Errors, placed "origin:line:column": ParseError for the grammar; TypeMismatch and UnknownOp from building the calls.
-// Constants come from `constants`, or from the text's own metadata section when it has one.
+// Errors, located at "origin:line:column": ParseError for the grammar; TypeMismatch and UnknownOp from building the
+// calls. Constants come from `constants`, or from the text's own metadata section if present.
 Result<Module> parse_module(std::string_view text, std::span<const Tensor> constants = {},
                             const ParseOptions& options = {});
-// The expression of a text without definitions; lines "free_var %x: T;" name its free variables. Same errors.
+// The expression of a text without definitions; lines "free_var %x: T;" declare its free variables. Same errors.
 Result<Expr> parse_expression(std::string_view text, std::span<const Tensor> constants = {},
                               const ParseOptions& options = {});
 

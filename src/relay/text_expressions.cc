@@ -177,7 +177,7 @@ Result<Expr> TextParser::number(const Token& token) {
   return make_constant(std::move(value), span_at(token.begin));
 }
 
-// "--10" is a number; of anything else the sign makes a call.
+// "--10" is a number; in front of anything else the sign is a call of negative.
 Result<Expr> TextParser::negated(int depth) {
   TW_TRY_STATUS(deep(depth));
   const size_t at = lexer_.next().begin;
@@ -197,7 +197,7 @@ Result<Expr> TextParser::negated(int depth) {
 
 Result<Expr> TextParser::parenthesised(int depth) {
   size_t at = lexer_.next().begin;
-  // A block, which may bind what its first "let" needs before it.
+  // A block, which may bind what its first "let" needs in front of it.
   if (lexer_.peek().is_name("let") || (lexer_.peek().kind == Token::kLocal && lexer_.assigns_next())) {
     Expr e = TW_TRY(block(")", depth + 1));
     TW_TRY_STATUS(expect(")"));
@@ -248,11 +248,11 @@ Result<Expr> TextParser::operator_call(const Token& token, int depth) {
                         ErrorCode::kUnknownOp, did_you_mean(token.text, names, "'tilewright ops' lists them all"));
   }
   Arguments args = TW_TRY(arguments(depth + 1, true));
-  // The classic text writes split's two forms under one name.
+  // Classic text writes both forms of split under one name.
   for (NamedLiteral& attr : args.attrs)
     if (token.text == "split" && attr.name == "indices_or_sections" && attr.value.kind == Literal::kInt)
       attr.name = "sections";
-  // What the classic text leaves out of a product is false.
+  // transpose flags that a classic batch_matmul omits are false.
   if (token.text == "nn.batch_matmul" && !args.listed)
     args.attrs.insert(args.attrs.begin(), {"transpose_b", Literal{Literal::kBool, 0, 0, "", {}}, token.begin});
   AttrsRef attrs = op->make_attrs ? op->make_attrs() : AttrsRef();
@@ -268,8 +268,8 @@ Result<Expr> TextParser::operator_call(const Token& token, int depth) {
   return made(*call, token.begin);
 }
 
-// "Nil" is the call of a constructor without fields; "Cons" alone is the constructor as a function, called by what
-// follows.
+// "Nil" is a call of a constructor without fields; "Cons"
+// alone is the constructor as a function, to be called.
 Result<Expr> TextParser::constructor(const Expr& value, size_t at, int depth) {
   if (!as_func(value->type)->args.empty()) return value;
   if (lexer_.peek().is("(")) {
@@ -395,7 +395,7 @@ Result<Expr> TextParser::meta_constant(int depth) {
       return lexer_.error(at,
                           "only meta[relay.Constant][i] is an expression; attributes are an operator's last argument");
     attributes_ = meta;
-    return make_tuple({});  // nobody sees it
+    return make_tuple({});  // not visible to anyone
   }
   if (auto it = meta_.find(index); it != meta_.end()) return it->second;
   if (index < static_cast<int64_t>(constants_.size()))
@@ -405,7 +405,7 @@ Result<Expr> TextParser::meta_constant(int depth) {
     if (!lexer_.accept_comment_end()) return lexer_.error(at, "a comment has no end");
     const auto* tensor = as_tensor(t);
     auto shape = tensor ? static_shape(tensor->shape) : std::nullopt;
-    // Zeros that stand for weights of a listing; nothing real is larger.
+    // Zeros in place of a listing's weights; no real weight is larger.
     if (!shape || element_count(tensor->shape).value() > (int64_t{1} << 28) || tensor->dtype.is_string())
       return lexer_.error(at, "a constant's type is not that of a tensor of known size");
     return meta_[index] = make_constant(Tensor::zeros(tensor->dtype, *shape), span_at(at));

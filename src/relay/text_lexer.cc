@@ -111,7 +111,7 @@ std::optional<int64_t> Lexer::accept_field() {
   int64_t index = 0;
   const char* begin = text_.data() + position_ + 1;
   auto [end, failure] = std::from_chars(begin, text_.data() + text_.size(), index);
-  if (failure != std::errc()) index = INT64_MAX;  // no tuple has so many fields: reported as out of range
+  if (failure != std::errc()) index = INT64_MAX;  // no tuple has as many fields: reported as out of range
   position_ = static_cast<size_t>(end - text_.data());
   return index;
 }
@@ -229,7 +229,7 @@ Token Lexer::scan() {
   if (c == '%' && !in_dims_) return scan_name_after(Token::kLocal);
   if (c == '@') return scan_name_after(Token::kGlobal);
   if (is_letter(c)) {
-    // Dots belong to the name when a letter follows: nn.conv2d, relay.Constant.
+    // A dot belongs to the name if a letter follows: nn.conv2d, relay.Constant.
     token.kind = Token::kName;
     while (position_ < text_.size()) {
       char d = text_[position_];

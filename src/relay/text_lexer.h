@@ -13,7 +13,7 @@ namespace tilewright::relay {
 struct Token {
   enum Kind { kEnd, kName, kLocal, kGlobal, kInt, kFloat, kString, kPunctuation, kBad };
   Kind kind = kEnd;
-  std::string text;  // names without '%' or '@'; strings unescaped; punctuation as written; kBad: what is wrong
+  std::string text;  // names without '%' or '@'; strings unescaped; punctuation verbatim; kBad: the error
   int64_t integer = 0;
   double real = 0;
   std::string suffix;  // of numbers: "", "f", "f16", "f64", "i64"
@@ -28,14 +28,14 @@ class Lexer {
   Lexer(std::string_view text, std::string origin) : text_(text), origin_(std::move(origin)) {}
   const Token& peek();
   Token next();
-  // Whether an '=' that assigns (not "==" or "=>") follows the token just peeked.
+  // Whether an assigning '=' (not "==" or "=>") follows the peeked token.
   bool assigns_next();
-  // ".3" right behind the token just taken: the field of a tuple.
+  // ".3" directly behind the last token: a tuple field.
   std::optional<int64_t> accept_field();
-  // "/* ty=" behind the token just taken; the type and "*/" follow as ordinary input.
+  // "/* ty=" directly behind the last token; the type and "*/" are then read as ordinary input.
   bool accept_type_comment();
   bool accept_comment_end();
-  // Inside dimensions "//" is a division; elsewhere it starts a comment.
+  // Inside dimensions "//" is division; elsewhere it starts a comment.
   void set_in_dims(bool in_dims) { in_dims_ = in_dims; }
   Diagnostic error(size_t at, std::string message, ErrorCode code = ErrorCode::kParseError,
                    std::string hint = {}) const;
@@ -58,7 +58,7 @@ class Lexer {
   mutable std::vector<size_t> line_starts_;
 };
 
-// How a token is called in messages: "'('", "%x", "the end of the text".
+// A token as messages name it: "'('", "%x", "the end of the text".
 std::string describe(const Token& token);
 
 }  // namespace tilewright::relay

@@ -10,7 +10,7 @@
 namespace tilewright::relay {
 namespace {
 
-// Each overload says whether the literal has the field's kind, and then stores it.
+// Each overload checks that the literal has the field's kind, and stores it.
 bool store(const Literal& v, bool* out) {
   if (v.kind != Literal::kBool && v.kind != Literal::kInt) return false;
   *out = v.integer != 0;
@@ -92,8 +92,8 @@ class Assigner : public AttrVisitor {
     for (size_t i = 0; i < values_.size(); ++i) {
       if (values_[i].name != name) continue;
       used_[i] = true;
-      // Classic texts write None for a number or a list that is left to be inferred: the struct's default says the
-      // same.
+      // Classic texts write None for an unset number
+      // or list; the struct's default means the same.
       if (values_[i].value.kind == Literal::kNone) {
         T empty{};
         if (store(values_[i].value, &empty)) *field = std::move(empty);
@@ -201,7 +201,7 @@ Result<Literal> parse_literal(Lexer& lexer, int depth) {
 Status assign_attributes(const AttrsRef& attrs, const std::string& op, const std::vector<NamedLiteral>& values,
                          const Lexer& lexer) {
   Assigner assigner(values);
-  // The struct has just been made and nobody else holds it.
+  // The struct is new and not shared.
   if (attrs) const_cast<AttrsNode*>(attrs.get())->visit(assigner);
   if (const NamedLiteral* wrong = assigner.wrong)
     return lexer.error(wrong->at, format("the attribute {} of {} has a value of the wrong kind", wrong->name, op));

@@ -18,7 +18,7 @@ struct Literal {
   std::string text;
   std::vector<Literal> list;
 
-  // The literal as a function's attribute; nothing when no kind of AttrValue holds it.
+  // The literal as a function attribute; nothing if no kind of AttrValue can hold it.
   std::optional<AttrValue> as_attr() const;
 };
 

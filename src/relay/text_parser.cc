@@ -119,7 +119,7 @@ Status TextParser::metadata(Module* out) {
   return expect("]");
 }
 
-// Up to and with the '}' that closes the next '{'.
+// Skips past the '}' that matches the next '{'.
 Status TextParser::skip_braces() {
   // Inside a shape "//" divides; elsewhere it starts a comment.
   auto next = [&] {
@@ -159,7 +159,7 @@ Status TextParser::type_names() {
       if (!data_types_.emplace(name.text, variables.size()).second)
         return lexer_.error(name.begin, format("the type {} is defined twice", name.text));
     }
-    // What is wrong with a definition is said by the passes that read it.
+    // Errors in a definition are reported by the passes that read it in full.
     if (!external && (token.is_name("type") || token.is_name("def")) && !skip_braces().ok()) return Ok{};
   }
   return Ok{};
@@ -196,8 +196,8 @@ Status TextParser::signatures() {
   }
 }
 
-// "[A] { Cons(A, List[A]), Nil, }": the same constructors each time it is read.
-// One that is "extern" has none.
+// "[A] { Cons(A, List[A]), Nil, }": repeated reads give
+// the same constructors. An "extern" type has none.
 Result<TypeDefinition> TextParser::type_definition(const std::string& name, bool external) {
   TypeDefinition out;
   out.variables = TW_TRY(type_variables());
@@ -225,7 +225,7 @@ Result<TypeDefinition> TextParser::type_definition(const std::string& name, bool
   }
   TW_TRY_STATUS(expect("}"));
   for (const Type& variable : out.variables) type_scope_[as_variable(variable)->name].pop_back();
-  // The variables that the constructors know.
+  // Reuse the type variables that the constructors refer to.
   if (!out.constructors.empty()) out.variables = as_func(out.constructors[0]->type)->variables;
   return out;
 }
@@ -358,7 +358,7 @@ Result<Expr> TextParser::block(std::string_view end, int depth) {
       Type declared;
       if (accept(":")) declared = TW_TRY(type(depth + 1));
       TW_TRY_STATUS(expect("="));
-      // A function may call itself by the name it is bound to.
+      // A function may refer to itself by the name it is bound to.
       Expr var;
       if (lexer_.peek().is_name("fn")) {
         var = make_var(name.text, declared ? declared : incomplete_type(), span_at(at));
@@ -406,11 +406,11 @@ Result<Expr> TextParser::block(std::string_view end, int depth) {
 
 namespace {
 
-// `read(parser)` on the text, with the constants of its own metadata section where it has one.
+// Applies `read(parser)` to the text, with constants from its metadata section if present.
 template <class Read>
 auto with_metadata(std::string_view text, std::span<const Tensor> constants, const ParseOptions& options, Read read)
     -> decltype(read(std::declval<TextParser&>())) {
-  // "#[metadata]" alone on its line: what follows is not text but the constants' JSON.
+  // "#[metadata]" on a line of its own: everything behind it is JSON.
   static constexpr std::string_view kSection = "\n#[metadata]\n";
   size_t section = text.find(kSection);
   if (section == std::string_view::npos) {

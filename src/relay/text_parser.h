@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser behind parse_module: one recursive descent over the grammar. Its parts stand in files of their own: types
-// and dimensions (text_types.cc), definitions and blocks (text_parser.cc), expressions (text_expressions.cc).
+// The parser behind parse_module: recursive descent. Types and dimensions are in text_types.cc, definitions and blocks
+// in text_parser.cc, expressions in text_expressions.cc.
 #pragma once
 #include <map>
 #include <optional>
@@ -28,7 +28,7 @@ class TextParser {
              const TextMetadata* metadata = nullptr)
       : lexer_(text, options.origin), constants_(constants), options_(options), metadata_(metadata) {}
   Result<Module> module();
-  // An expression without definitions; "free_var %x: T;" says what its free variables are.
+  // An expression without definitions; "free_var %x: T;" declares its free variables.
   Result<Expr> whole_expression();
 
  private:
@@ -38,14 +38,15 @@ class TextParser {
   Status expect_name(std::string_view name);
   bool accept(std::string_view punctuation);
   Status deep(int depth);
-  // An error of building an expression gets this place; the operator's name moves into the message.
+  // Locates an error from building an expression; the operator's name moves into the message.
   Diagnostic placed(Diagnostic error, size_t at);
   Span span_at(size_t at);
 
   // --- definitions and blocks (text_parser.cc)
   Status version();
   Status metadata(Module* out);
-  // What every definition is called and its type, read before the bodies, so that they may use each other in any order.
+  // Reads the names and types of all definitions before their bodies, so that they may refer to each other in any
+  // order.
   Status type_names();
   Status signatures();
   Status skip_braces();
@@ -73,7 +74,7 @@ class TextParser {
     size_t at = 0;
   };
   Result<Meta> meta_reference();
-  // Statements up to `end`, which is not consumed; "" is the end of the text.
+  // Statements up to `end`, which is not consumed; "" means the end of the text.
   Result<Expr> block(std::string_view end, int depth);
   Result<Expr> braced(int depth);
 
@@ -87,9 +88,9 @@ class TextParser {
   Result<Dim> sum(int depth);
   Result<Dim> product(int depth);
   Result<Dim> factor(int depth);
-  // A type or expression that Limits has nothing against.
+  // Checks a new type or expression against Limits.
   Result<Type> limited(Type t, size_t at);
-  // Whether the two types can be one: unknowns and type variables stand for anything.
+  // Whether the two types are compatible: unknowns and type variables match anything.
   static bool matches(const Type& declared, const Type& actual);
 
   // --- expressions (text_expressions.cc)
@@ -97,7 +98,7 @@ class TextParser {
   struct Arguments {
     std::vector<Expr> values;
     std::vector<NamedLiteral> attrs;
-    std::optional<Meta> listed;  // attributes that stand in the metadata section
+    std::optional<Meta> listed;  // attributes in the metadata section
   };
   Result<Expr> expression(int depth, int precedence = 0);
   Result<Expr> postfix(int depth);
@@ -113,24 +114,24 @@ class TextParser {
   Result<Expr> reference(const Token& token, int depth);
   Result<Expr> conditional(int depth);
   Result<Expr> match(int depth);
-  // A pattern for values of `type`; the variables it binds are declared.
+  // A pattern for values of `type`; declares the variables it binds.
   Result<Pattern> pattern(const Type& type, int depth);
   Result<Expr> meta_constant(int depth);
 
   Lexer lexer_;
   std::span<const Tensor> constants_;
   const ParseOptions& options_;
-  const TextMetadata* metadata_;                              // may be null
-  bool attributes_may_stand_ = false;                         // an operator's argument begins here
-  std::optional<Meta> attributes_;                            // and was no expression
-  std::unordered_map<std::string, Expr> bindings_;            // "%0 = ...": visible to the definition's end
+  const TextMetadata* metadata_;                    // may be null
+  bool attributes_may_stand_ = false;               // an operator's argument that may be attributes begins here
+  std::optional<Meta> attributes_;                  // and turned out to be attributes
+  std::unordered_map<std::string, Expr> bindings_;  // "%0 = ...": visible to the end of the definition
   std::unordered_map<std::string, std::vector<Expr>> scope_;  // parameters and let variables, innermost last
   std::vector<std::string> declared_;
-  std::unordered_set<const ExprNode*> used_;  // variables of scope_ that were named
+  std::unordered_set<const ExprNode*> used_;  // variables of scope_ that were used
   std::unordered_map<int64_t, Expr> meta_;
   std::unordered_map<std::string, Expr> globals_;
   std::unordered_map<std::string, Expr> constructors_;
-  std::unordered_map<std::string, size_t> data_types_;             // name -> how many arguments
+  std::unordered_map<std::string, size_t> data_types_;             // name -> number of type arguments
   std::unordered_map<std::string, std::vector<Type>> type_scope_;  // type variables, innermost last
   Limits limits_;
   int terms_ = 0;

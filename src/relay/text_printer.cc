@@ -13,7 +13,7 @@
 namespace tilewright::relay {
 namespace {
 
-// Letters, digits and '_', not starting with a digit: what needs no quotes. ("%1" names a binding, "%x.0" a field.)
+// Letters, digits and '_', not starting with a digit: needs no quotes. ("%1" names a binding, "%x.0" a field.)
 bool is_identifier(const std::string& name) {
   auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
@@ -22,7 +22,7 @@ bool is_identifier(const std::string& name) {
 
 std::string name_text(const std::string& name) { return is_identifier(name) ? name : quoted(name); }
 
-// Scalars of these dtypes are written in place.
+// Scalars of these dtypes are printed inline.
 std::optional<std::string> scalar_text(const Tensor& t) {
   if (t.rank() != 0) return std::nullopt;
   if (t.dtype() == kBool) return std::string(t.at_int(0) ? "True" : "False");
@@ -73,7 +73,7 @@ class Printer {
   }
 
   void expression(const Expr& e) {
-    // Free variables have no place that introduces them; name them first so that bindings do not take their names.
+    // Free variables are not declared in the text: they are named first, so that bindings do not take their names.
     block(e);
   }
 
@@ -110,7 +110,7 @@ class Printer {
     const auto places = f.attrs.find(kParamDevicesAttr);
     const auto* devices = places == f.attrs.end() ? nullptr : std::get_if<std::vector<std::string>>(&places->second);
     if (devices && !std::all_of(devices->begin(), devices->end(), [](auto& d) { return d.empty() || is_device(d); }))
-      devices = nullptr;  // an attribute of that name that says something else
+      devices = nullptr;  // another attribute of that name
     for (size_t i = 0; i < f.params.size(); ++i) {
       separate();
       out_ += declare(f.params[i]);
@@ -144,7 +144,7 @@ class Printer {
     return is_identifier(plain) ? name : quoted(name);
   }
 
-  // Bindings that `root` needs, then `root` as the block's result.
+  // Prints the bindings that `root` needs, then `root` as the block's result.
   void block(Expr root) {
     while (const auto* let = as<LetNode>(root)) {
       // A function may name the variable it is bound to.
@@ -169,7 +169,7 @@ class Printer {
     if (const auto* match = as<MatchNode>(e)) return {match->data};
     if (e->kind == ExprKind::kFunction || e->kind == ExprKind::kLet) return {};
     std::vector<Expr> out = children(e);
-    // A called function is written right above its call, after what the call is given.
+    // A called function is printed directly above its call, behind the call's arguments.
     if (e->kind == ExprKind::kCall && !called_op(e)) std::rotate(out.begin(), out.begin() + 1, out.end());
     return out;
   }
@@ -179,7 +179,7 @@ class Printer {
            e->kind == ExprKind::kOp || e->kind == ExprKind::kConstructor;
   }
 
-  // Writes "%n = ...;" for everything below `root` that has no name yet.
+  // Prints "%n = ...;" for everything below `root` that has no name yet.
   void bind_operands(const Expr& root) {
     std::vector<std::pair<Expr, size_t>> stack;
     std::unordered_map<const ExprNode*, std::vector<Expr>> kids;
@@ -212,7 +212,7 @@ class Printer {
     return it != bound_.end() ? it->second : rhs(e);
   }
 
-  // How an operand is named; it has been bound already unless it is written in place.
+  // How an operand is written: by name, unless it is inline.
   std::string operand(const Expr& e) { return bound_or_rhs(e); }
 
   std::string list(const std::vector<Expr>& es) {
@@ -229,7 +229,7 @@ class Printer {
     return format("meta[relay.Constant][{}]", it->second) + comment(e);
   }
 
-  // The text of a nested block, which is collected apart because the current line is not finished.
+  // Collects the text of a nested block separately, because the current line is unfinished.
   template <class F>
   std::string apart(F&& write) {
     std::string saved = std::move(out_);
@@ -242,7 +242,7 @@ class Printer {
   std::string rhs(const Expr& e) {
     switch (e->kind) {
       case ExprKind::kVar:
-        return declare(e);  // a free variable met for the first time
+        return declare(e);  // the first occurrence of a free variable
       case ExprKind::kGlobalVar:
         return "@" + name_text(as<GlobalVarNode>(e)->name);
       case ExprKind::kConstant:
@@ -270,7 +270,7 @@ class Printer {
       case ExprKind::kIf: {
         const auto& branch = *as<IfNode>(e);
         std::string condition = operand(branch.condition);
-        // One after the other: what the first branch binds, the second may name.
+        // In sequence: the second branch may use names that the first one binds.
         std::string then_text = nested(branch.then_branch);
         std::string else_text = nested(branch.else_branch);
         return format("if ({}) {{\n", condition) + then_text + indentation() + "} else {\n" + else_text +
@@ -329,7 +329,7 @@ class Printer {
     const Fields fields = attr_texts(call.attrs), &defaults = defaults_of(op);
     Fields said;
     for (size_t i = 0; i < fields.size(); ++i)
-      // A dtype is said even when it is the default: readers should not have to know it.
+      // dtype is always printed, even when it is the default, for readability.
       if (i >= defaults.size() || defaults[i] != fields[i] || fields[i].first == "dtype") said.push_back(fields[i]);
     std::string out;
     for (auto& [name, value] : in_classic_words(op, call, std::move(said)))
@@ -348,7 +348,7 @@ class Printer {
     return it->second;
   }
 
-  // The fields that are one to the classic stack, or have another name there.
+  // Fields that the classic stack merges or names differently.
   static Fields in_classic_words(const OpNode* op, const CallNode& call, Fields said) {
     if (is_op(op, "on_device")) {
       std::erase_if(said, [](const auto& field) { return !field.first.starts_with("constrain_"); });

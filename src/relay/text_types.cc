@@ -182,7 +182,7 @@ bool TextParser::matches(const Type& declared, const Type& actual) {
   if (declared->kind != actual->kind) return false;
   if (const auto* t = as_tensor(declared)) {
     const auto& other = *as_tensor(actual);
-    // Arithmetic on an unknown, too: each time it is read it is another.
+    // Arithmetic on an unknown size: a new unknown for each occurrence.
     auto unknown = [](const Dim& d) { return !d.is_const() && d.str().find('?') != std::string::npos; };
     auto same = [&](const Dim& a, const Dim& b) { return a == b || unknown(a) || unknown(b); };
     return t->dtype == other.dtype && t->shape.size() == other.shape.size() &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the reference interpreter and their conversion from and to tensors.
+// Values of the reference interpreter: construction and conversion from and to tensors.
 #include <algorithm>
 
 #include "base/checked.h"

@@ -16,11 +16,11 @@ namespace {
 
 using NodeSet = std::unordered_set<const ExprNode*>;
 
-// Equal, where a `?` of either side stands for any size: each inference makes its own. Type variables stand for any
-// type: what they are at a call is inferred when the call is made.
+// Equal up to `?` dims, which match any size, since each inference makes its own. Type variables match any type: they
+// are inferred at each call.
 bool agree(const Type& a, const Type& b) {
   if (a == b || as_variable(a) || as_variable(b)) return true;
-  // Only where a run has it (has_run_time_values).
+  // Only for values whose type is known at run time (has_run_time_values).
   if (a->kind == TypeKind::kIncomplete || b->kind == TypeKind::kIncomplete) return true;
   if (a->kind != b->kind) return false;
   if (a->kind == TypeKind::kTensor) {
@@ -81,9 +81,9 @@ class Verifier {
   Status run() {
     for (auto& [name, function] : module_.functions) {
       current_ = "@" + name;
-      bound_.clear();  // functions of a module may have parameters in common
+      bound_.clear();  // functions of a module may share parameters
       if (!as<FunctionNode>(function)) return fail("is not a function");
-      // Operands before users, functions inside functions first, each expression once in the whole module.
+      // In post order, nested functions first, each expression once in the whole module.
       for (const Expr& e : post_order(function, true)) {
         if (!done_.insert(e.get()).second) continue;
         TW_TRY_STATUS(node(e));
@@ -186,7 +186,7 @@ class Verifier {
     return Ok{};
   }
 
-  // A pattern fits values of `type`; its variables are bound here.
+  // Checks that a pattern matches values of `type`, and binds its variables.
   Status pattern(const Pattern& p, const Type& type, const Expr& match) {
     switch (p->kind) {
       case PatternKind::kWildcard:
@@ -256,7 +256,7 @@ class Verifier {
     return Ok{};
   }
 
-  // Which variables a function takes from outside: those used in its body or free in functions inside, less its own.
+  // The variables that a function captures: used in its body or free in nested functions, minus its own.
   Status scope(const Expr& e) {
     const auto& function = *as<FunctionNode>(e);
     NodeSet own, used;
@@ -270,7 +270,7 @@ class Verifier {
       if (as<FunctionNode>(inner))
         for (const ExprNode* var : free_[inner.get()]) used.insert(var);
     }
-    if (as<FunctionNode>(function.body))  // post_order enters its root, which is a scope of its own here
+    if (as<FunctionNode>(function.body))  // post_order always enters its root; here it is a scope of its own
       used = {free_[function.body.get()].begin(), free_[function.body.get()].end()};
     auto& free = free_[e.get()];
     for (const ExprNode* var : used)
@@ -280,7 +280,7 @@ class Verifier {
   }
 
   const Module& module_;
-  const bool open_types_;  // some values' types are known to runs only
+  const bool open_types_;  // some types are known only at run time
   std::string current_;
   NodeSet trusted_, done_, bound_;
   std::unordered_map<const ExprNode*, std::vector<const ExprNode*>> free_;

@@ -11,8 +11,8 @@
 
 namespace tilewright::relay {
 
-// Error: VerifyFailed, with the function and the operator as place. Expressions that are part of `verified` (a module
-// that has passed) are not inferred again.
+// Error: VerifyFailed, located at function and operator. Expressions that also occur in `verified` (a module that has
+// passed) are not inferred again.
 Status verify_module(const Module& module, const Module* verified = nullptr);
 
 }  // namespace tilewright::relay

@@ -50,8 +50,8 @@ VirtualDevice completed(VirtualDevice known, const VirtualDevice& fallback) {
   return known;
 }
 
-// The classic printer writes a target as its fields, in quotes of its own; what a target is good for is this compiler's
-// to say.
+// The classic printer writes a target as its fields, with its own quoting; this compiler determines target features
+// itself.
 static Status skip_classic_value(Lexer& lexer) {
   for (int depth = 0;;) {
     const Token& token = lexer.peek();

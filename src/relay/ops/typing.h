@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the type rules of the operators share: errors, axes, broadcasting over symbolic dims.
+// Helpers for operators' type rules: errors, axes, broadcasting over symbolic dims.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ inline Diagnostic type_error(std::string message, std::string hint = {}) {
   return Diagnostic(ErrorCode::kTypeMismatch, std::move(message), "", std::move(hint));
 }
 
-// Known to be different: both constant and unequal. Two different symbols may still turn out equal.
+// Definitely different: both constant and unequal. Different symbols may turn out equal at run time.
 inline bool dims_differ(const Dim& a, const Dim& b) { return a.is_const() && b.is_const() && a.value() != b.value(); }
 // The more specific of two dims that must agree.
 inline const Dim& known_dim(const Dim& a, const Dim& b) {
@@ -22,29 +22,29 @@ inline const Dim& known_dim(const Dim& a, const Dim& b) {
   return a.node()->kind == DimKind::kAny ? b : a;
 }
 
-// An axis counted from either end as 0..rank-1.
+// A possibly negative axis as 0..rank-1.
 Result<int64_t> checked_axis(int64_t axis, size_t rank);
 // The same for a list without duplicates, sorted.
 Result<std::vector<int64_t>> checked_axes(const std::vector<int64_t>& axes, size_t rank);
 // numpy broadcasting, aligned at the last axis.
 Result<Shape> broadcast_shapes(const Shape& a, const Shape& b);
-// The operands with tuples replaced by their fields.
+// The operand types with tuples flattened.
 std::vector<Type> flat_types(const TypeArgs& args);
 // Operand i's data when it is a constant, else null.
 const Tensor* constant_operand(const TypeArgs& args, size_t i);
 std::vector<int64_t> int_values(const Tensor& tensor);
-// An attribute that says which numbers a result holds. Errors: strings, complex numbers.
+// Checks a dtype attribute of a numeric result. Errors: strings, complex numbers.
 Status number_dtype(DataType dtype);
-// Operands 0 and 1 of a sum of products: one floating dtype, or two integer dtypes.
+// Checks operands 0 and 1 of a product: one floating dtype, or two integer dtypes.
 Status product_dtypes(const TypeArgs& args);
-// dtype_or for a result of numbers.
+// dtype_or, restricted to numeric dtypes.
 Result<DataType> number_dtype_or(const std::string& name, DataType like);
 // "" means `like`.
 Result<DataType> dtype_or(const std::string& name, DataType like);
 
-// 1, n or 2n padding values as begins then ends of n axes.
+// Expands 1, n or 2n padding values to begins then ends of n axes.
 Result<std::vector<int64_t>> full_padding(const std::vector<int64_t>& padding, size_t spatial);
-// A per-axis list with the right length and every value >= least.
+// Checks a per-axis list: its length, and that every value is >= least.
 Status checked_window(const char* what, const std::vector<int64_t>& values, size_t spatial, int64_t least = 1);
 
 template <class A>

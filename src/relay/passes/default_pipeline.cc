@@ -5,14 +5,14 @@ namespace tilewright::relay {
 
 const Pipeline& default_pipeline() {
   static const Pipeline kPipeline = {
-      // Kernels and plans know graphs only: programs with bindings and local functions become them first.
+      // Kernels and plans need pure graphs: bindings and local functions are removed first.
       "ElideMemory",
       "ToGraphNormalForm",
       "Inline",
       "RemoveUnusedFunctions",
       "ExpandComposed",
       "DynamicToStatic",
-      // What became static, and what was waiting for values that are constants now.
+      // Constant folding may have given sizes and values that expansions waited for.
       "ExpandComposed",
       "IntegerArithmetic",
       "CanonicalizeQnn",
@@ -20,15 +20,15 @@ const Pipeline& default_pipeline() {
       "FlattenAtrousConv",
       "IntegerProducts",
       "Legalize",
-      // One form of everything: plain arithmetic instead of batch_norm, add instead of bias_add, dense for constant
-      // weights.
+      // Canonical forms: plain arithmetic instead of batch_norm,
+      // add instead of bias_add, dense for constant weights.
       "ExpandNormalization",
       "SplitRecurrent",
       "CanonicalizeOps",
       "ConvertTransposedMatmul",
       "FoldExplicitPadding",
       "EliminateCommonSubexpr",
-      // batch_norm's scale and shift become constants, which the next passes move into weights and merge.
+      // Constant scales and shifts of batch_norm, which the next passes fold into weights and merge.
       "FoldConstant",
       "SimplifyExpr",
       "FuseComposites",
@@ -40,7 +40,7 @@ const Pipeline& default_pipeline() {
       "EliminateCommonSubexpr",
       "FuseAttention",
       "FoldConstant",
-      // Layouts last: every pass above knows plain ones only. Its packing of weights is folded right away.
+      // Layouts last: all passes above assume plain ones. The packing of weights is folded at once.
       "Conv1DToConv2D",
       "FoldStride",
       "AlterOpLayout",

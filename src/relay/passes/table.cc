@@ -59,7 +59,7 @@
 
 namespace tilewright::relay {
 
-// One list of all passes, by their names: as long as they are many.
+// The one list of all passes, by name; long because there are many.
 std::span<const Pass<Module>> all_passes() {
   static const std::vector<Pass<Module>> kPasses = {
       {{"AlterOpLayout", 1, "activations of convolution networks into channel blocks"}, alter_op_layout},
@@ -181,7 +181,7 @@ const PassLevel<Module>& pass_level() {
 
 Result<Module> run_passes(const Module& module, const Pipeline& pipeline, PassContext& context,
                           std::span<const Pass<Module>> user_passes) {
-  // Passes look at types. Those of a region are known when it meets its arguments, and passes run on it then.
+  // Passes need types. A region's types are known once it has arguments, and passes run on it then.
   const bool typing_only =
       std::all_of(pipeline.begin(), pipeline.end(), [](const auto& name) { return name == "InferType"; });
   if (!typing_only && has_run_time_values(module))

@@ -14,7 +14,7 @@ Gradients chosen(const Expr& e, const Expr& g, const char* comparison) {
   return {collapsed(where(left, g, zeros_like(g)), x_of(e)), collapsed(where(left, zeros_like(g), g), y_of(e))};
 }
 
-// The reduced axes of a reduction, from the front.
+// The reduced axes, non-negative.
 std::vector<int64_t> reduced_axes(const Expr& e) {
   const auto& a = attrs_of<ReduceAttrs>(e);
   const size_t rank = dims(x_of(e)).size();
@@ -40,7 +40,7 @@ Gradients of_mean(const Expr& e, const Expr& g) {
   return {divide(spread_over(g, e), scalar(count, g))};
 }
 
-// The extreme elements share the gradient.
+// Elements that share the extreme share the gradient.
 Gradients of_extreme(const Expr& e, const Expr& g) {
   Expr is = call("cast", {call("equal", {x_of(e), spread_over(e, e)})},
                  make_attrs<CastAttrs>([&](auto& a) { a.dtype = tensor_of(g).dtype; }));
@@ -90,7 +90,7 @@ Gradients of_gather(const Expr& e, const Expr& g) {
   return {added_at(x_of(e), y_of(e), g, attrs_of<GatherAttrs>(e).axis), Expr()};
 }
 
-// The taken axis between what stands before it and what stands behind it.
+// Moves the taken axis between the axes in front of it and those behind it.
 Gradients of_take(const Expr& e, const Expr& g) {
   const auto& a = attrs_of<TakeAttrs>(e);
   const std::vector<int64_t> shape = dims(x_of(e)), index = dims(y_of(e));
@@ -112,7 +112,7 @@ Gradients of_take(const Expr& e, const Expr& g) {
   return {reshape_to(added_at(base, at, reshape_to(g, {before, picks, behind}), 1), shape), Expr()};
 }
 
-// What was cut away gets zeros.
+// Elements outside the slice get zero.
 Gradients of_strided_slice(const Expr& e, const Expr& g) {
   const auto& a = attrs_of<StridedSliceAttrs>(e);
   const std::vector<int64_t> in = dims(x_of(e)), out = dims(e);
@@ -146,7 +146,7 @@ Gradients of_variance(const Expr& e, const Expr& g) {
   return {multiply(spread_over(g, as_sum), multiply(scalar(2 / count, g), subtract(x, mean)))};
 }
 
-// Which of two numbers stands at a place.
+// The mask selects which of the two values a position has.
 Gradients of_one_hot(const Expr& e, const Expr& g) {
   auto hot = [&](double on, double off) {
     return call("one_hot", {arg(e, 0), full_constant(on, tensor_of(g).dtype), full_constant(off, tensor_of(g).dtype)},
@@ -177,7 +177,7 @@ Gradients of_stack(const Expr& e, const Expr& g) {
   return out;
 }
 
-// Copies of the whole behind one another along each axis.
+// tile repeats the whole tensor along each axis, so the gradient sums over the copies.
 Gradients of_tile(const Expr& e, const Expr& g) {
   std::vector<int64_t> shape = dims(x_of(e)), out = dims(e), split, copies;
   shape.insert(shape.begin(), out.size() - shape.size(), 1);
@@ -280,7 +280,7 @@ constexpr Entry kTensorRules[] = {
        return {call("collapse_sum_like", {g, x_of(e)}), Expr()};
      },
      true},
-    // These depend on no operand's values: their gradients are zero.
+    // The results do not depend on operands' values: gradient zero.
     {"zeros_like", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
     {"ones_like", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
     {"zeros", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
@@ -394,7 +394,7 @@ constexpr Entry kTensorRules[] = {
                collapsed(where(arg(e, 0), zeros_like(g), g), arg(e, 2))};
      },
      true},
-    // Whole numbers in, or steps: no slope.
+    // Step functions and integer operators: gradient zero.
     {"ceil", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
     {"floor", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
     {"nearbyint", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that pick or place elements by index.
+// Operators that read or write elements by index.
 #include <algorithm>
 
 #include "relay/ops/attrs.h"

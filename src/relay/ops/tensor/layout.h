@@ -14,15 +14,15 @@ namespace tilewright::relay {
 struct Layout {
   struct Axis {
     char letter = 0;     // the capital letter of the axis
-    int64_t factor = 0;  // > 0: a block of that many
+    int64_t factor = 0;  // block size; 0: the whole axis
   };
   std::vector<Axis> axes;
   std::string text;
   size_t rank() const { return axes.size(); }
-  int find(char letter) const;        // position of the whole axis, or -1
-  int find_block(char letter) const;  // position of its block, or -1
-  int64_t block(char letter) const;   // its size, 1 when the axis is not blocked
-  // Logical size of an axis of a tensor in this layout, padding included.
+  int find(char letter) const;        // index of the whole axis, or -1
+  int find_block(char letter) const;  // index of its block, or -1
+  int64_t block(char letter) const;   // block size, 1 when the axis is not blocked
+  // The extent of an axis of a tensor in this layout, including padding.
   Dim extent(char letter, const Shape& shape) const;
   int64_t extent(char letter, const std::vector<int64_t>& shape) const;
 };
@@ -30,7 +30,7 @@ struct Layout {
 // Errors: TypeMismatch for letters twice, a block without its axis, other characters.
 Result<Layout> parse_layout(const std::string& text);
 
-// How many elements of each axis are real: extents by letter.
+// The extents of axes without padding, by letter.
 struct LogicalSizes {
   std::vector<std::pair<char, int64_t>> sizes;
   int64_t get(char letter, int64_t otherwise) const;
@@ -39,7 +39,7 @@ struct LogicalSizes {
 // A tensor's shape in `to`, given its shape in `from`. `logical` overrides padded extents.
 Result<Shape> relayout_shape(const Layout& from, const Layout& to, const Shape& shape,
                              const LogicalSizes& logical = {});
-// The blocked axis "channels" of layout_transform names: C, O or N; 'I' for in_channels.
+// The sizes that layout_transform's attributes give: "channels" for the blocked axis C, O or N, in_channels for 'I'.
 LogicalSizes logical_sizes(const Layout& from, std::optional<int64_t> channels, std::optional<int64_t> in_channels);
 
 // For every element of the destination in order: the source's linear index, or -1 for padding.
@@ -53,8 +53,8 @@ class LayoutMap {
  private:
   static constexpr int64_t kPadding = -(int64_t{1} << 60);
   struct Step {
-    std::vector<int64_t> const* offsets;  // source offset of each logical index of the letter
-    int64_t scale;                        // logical index per unit of this destination axis
+    std::vector<int64_t> const* offsets;  // source offset for each logical index of the letter
+    int64_t scale;                        // logical indices per step of this destination axis
     size_t letter;
   };
   std::vector<int64_t> shape_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of operators along axes and of data movement.
+// Layout rules of operators along axes and of data movement.
 #include <algorithm>
 #include <climits>
 
@@ -10,7 +10,7 @@ namespace tilewright::relay {
 namespace layouts {
 namespace {
 
-// Its axes mean something else than the second operand's.
+// Its axes correspond to other axes of the second operand.
 Inferred in_one_layout(const LayoutQuery&) { return std::nullopt; }
 
 Inferred top(const LayoutQuery& q) {
@@ -49,7 +49,7 @@ Inferred reduced(const LayoutQuery& q) {
       if (int64_t at = positive_axis(axis, rank); at >= 0 && at < static_cast<int64_t>(rank))
         listed[static_cast<size_t>(at)] = true;
   if (a.exclude && a.axis) listed.flip();
-  // What is left of a layout without the reduced letters.
+  // Removes the reduced letters from a layout.
   auto rest = [&](const std::string& layout, const std::string& gone) {
     std::vector<LayoutAxis> left;
     for (const LayoutAxis& axis : layout_axes(layout))
@@ -74,7 +74,7 @@ Inferred reduced(const LayoutQuery& q) {
         axes.push_back(static_cast<int64_t>(i));
         blocked |= !axes_now[i].whole();
       }
-    // Blocks that are reduced with their axis would leave a block of one behind.
+    // With keepdims, reducing a blocked axis would leave a block of one.
     if (!(blocked && a.keepdims)) {
       layout = now;
       attrs = changed<A>(q.attrs, [&](A& c) {
@@ -136,7 +136,7 @@ Inferred sliced_strided(const LayoutQuery& q) {
     int64_t from = a.begin[i], until = i < a.end.size() ? a.end[i] : INT64_MAX,
             step = i < a.strides.size() ? a.strides[i] : 1;
     if (is_split(now, letter)) {
-      // Whole blocks only.
+      // The slice must cut whole blocks.
       int64_t factor = 1;
       for (const LayoutAxis& block : layout_axes(now))
         if (block.letter == lower(letter)) factor = block.factor;
@@ -159,7 +159,7 @@ Inferred sliced_strided(const LayoutQuery& q) {
     c.strides = strides;
     c.axes = axes;
     if (a.axes) return;
-    // Without a list of axes the leading ones are meant: every axis in order.
+    // Without axes, the attributes apply to the leading axes in order: list them explicitly.
     const auto all = layout_axes(now);
     c.begin.assign(all.size(), 0);
     c.end.assign(all.size(), a.slice_mode == "size" ? -1 : INT32_MAX);
@@ -173,7 +173,7 @@ Inferred sliced_strided(const LayoutQuery& q) {
   return LayoutInference{{now}, {now}, attrs};
 }
 
-// The axes follow what the operand has become, so that the result lies as it did.
+// The permutation is adapted to the operand's new layout, so that the result keeps its own.
 Inferred transposition(const LayoutQuery& q) {
   if (!q.tensors() || !q.before[0]) return std::nullopt;
   const auto& a = *attrs_as<TransposeAttrs>(q.attrs);

@@ -72,7 +72,7 @@ Result<Type> arg_type(const TypeArgs& args) {
   return reduced_type<ArgReduceAttrs>(args, a.dtype);
 }
 
-// Where each input element goes: strides of the result along the input's axes, 0 along reduced ones.
+// The result's strides along the input's axes: 0 along reduced ones.
 struct ReducedAxes {
   std::vector<int64_t> axes, strides;
   int64_t count = 1;  // elements per result
@@ -148,7 +148,7 @@ Result<std::vector<Value>> eval_prod(const EvalArgs& args) {
   return one(std::move(out));
 }
 
-// Extremes of nothing: the identity of the operation, as ONNX defines it.
+// The extreme of an empty set is the operation's identity, as ONNX defines it.
 template <bool kMax>
 Result<std::vector<Value>> eval_extreme(const EvalArgs& args) {
   const Value& x = args.inputs[0];
@@ -219,7 +219,7 @@ Result<std::vector<Value>> eval_arg(const EvalArgs& args) {
     }
     if (order > 0 || (order == 0 && a.select_last_index)) b = i;
   });
-  // The place among the reduced axes, in order.
+  // The index of the extreme within the reduced axes, row-major.
   for (size_t i = 0; i < best.size(); ++i) {
     out.i[i] = 0;
     for (int64_t axis : r.axes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that give parts of a tensor, or its elements in reverse.
+// Operators that extract parts of a tensor, or reverse it.
 #include <algorithm>
 #include <limits>
 

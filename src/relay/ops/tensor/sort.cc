@@ -18,7 +18,7 @@ struct SortedAxis {
   int64_t at(int64_t o, int64_t j, int64_t i) const { return (o * n + j) * inner + i; }
 };
 
-// a before b in ascending order; NaN is larger than every number.
+// Whether a comes before b in ascending order; NaN is larger than every number.
 bool ascending(const Value& v, int64_t a, int64_t b) {
   if (v.is_float()) return std::isnan(v.f[b]) ? !std::isnan(v.f[a]) : v.f[a] < v.f[b];
   if (v.dtype.is_string()) return v.s[a] < v.s[b];
@@ -26,7 +26,8 @@ bool ascending(const Value& v, int64_t a, int64_t b) {
   return v.i[a] < v.i[b];
 }
 
-// The linear indices of the first k of every line along axis k0, in order; equal elements by position.
+// The linear indices of the first k elements, in sorted order, of every line along the axis; equal elements by
+// position.
 std::vector<int64_t> ranked(const Value& x, const SortedAxis& v, int64_t k, bool ascend) {
   std::vector<int64_t> out(static_cast<size_t>(v.outer * k * v.inner)), line(static_cast<size_t>(v.n));
   for (int64_t o = 0; o < v.outer; ++o)
@@ -186,7 +187,7 @@ Result<std::vector<Value>> eval_unique(const EvalArgs& args) {
   const auto axis = static_cast<size_t>(a.axis ? TW_TRY(checked_axis(*a.axis, x.shape.size())) : 0);
   if (!a.axis) x = reshaped(x, {x.size()});
   SortedAxis v(x.shape, axis);
-  // Slices in their order, compared element by element.
+  // Compares two slices lexicographically.
   auto compare = [&](int64_t p, int64_t q) {
     for (int64_t o = 0; o < v.outer; ++o)
       for (int64_t i = 0; i < v.inner; ++i) {
@@ -200,7 +201,7 @@ Result<std::vector<Value>> eval_unique(const EvalArgs& args) {
   std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) { return compare(p, q) < 0; });
   for (size_t j = 0; j < order.size(); ++j) {
     if (j == 0 || compare(order[j - 1], order[j]) != 0) {
-      first.push_back(order[j]);  // the sort is stable: the first of its kind
+      first.push_back(order[j]);  // the sort is stable: the first of equal ones
       counts.push_back(0);
     }
     ++counts.back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that give the same elements another shape or order.
+// Operators that reshape, permute or join tensors.
 #include <algorithm>
 #include <limits>
 
@@ -18,7 +18,7 @@ Result<Shape> reshape_dims(const Shape& in, const ReshapeAttrs& a) {
     return type_error(format("{} cannot be reshaped to {}: {}", shape_str(in), shape_str(to_shape(a.newshape)), why));
   };
   Shape out;
-  std::vector<bool> used(in.size(), false);  // copied dims cancel in the inference of -1
+  std::vector<bool> used(in.size(), false);  // dims copied by 0: they cancel when -1 is inferred
   Shape rest_in, rest_out;
   int infer = -1;
   size_t at = 0;
@@ -78,7 +78,7 @@ Result<Shape> reshape_dims(const Shape& in, const ReshapeAttrs& a) {
   } else if (dims_differ(have, want)) {
     return fail("the number of elements differs");
   }
-  // Products beyond 64 bits are no numbers any more.
+  // Not when the product overflows 64 bits.
   auto known = [](const Shape& dims) {
     return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_const(); });
   };
@@ -187,7 +187,7 @@ Result<Type> concatenate_type(const TypeArgs& args) {
 }
 Result<Type> stack_type(const TypeArgs& args) { return joined_type(args, attrs_of<StackAttrs>(args).axis, true); }
 
-// Both are the same copy: outer rows, each the operands' parts one after the other.
+// stack and concatenate are the same copy: per outer row, the operands' parts one after the other.
 Result<std::vector<Value>> eval_join(const EvalArgs& args, int64_t axis) {
   Value out = out_value(args);
   auto rank = static_cast<int64_t>(out.shape.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of composed operators of networks: losses, gradients, dilation, correlation.
+// Attributes of composed operators for training: losses, gradients, dilation, correlation.
 #pragma once
 #include "ir/attrs.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composed operators of networks: losses, gradients of pools and convolutions, dilation, correlation, buffers.
+// Composed operators for training: losses, gradients of pools and convolutions, dilation, correlation, buffers.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@ Status floats(const TypeArgs& args, size_t i) {
     return type_error(format("operand {} is {}, not floats", i, type_str(args.types[i])));
   return Ok{};
 }
-// stride - 1 values between the elements of an axis of n.
+// Inserts stride - 1 values between the n elements of an axis.
 Expr dilated(Composition* c, const Expr& x, Ints* shape, size_t axis, int64_t stride, const Expr& value) {
   const int64_t n = (*shape)[axis];
   if (stride == 1 || n <= 1) return x;
@@ -110,7 +110,7 @@ Result<Ints> four_paddings(const Ints& padding) {
   return p;
 }
 
-// Means of products (or absolute differences) of patches of two images, one channel for each displacement.
+// Correlates patches of two images (mean product or mean absolute difference), one channel per displacement.
 Result<Expr> expand_correlation(const TypeArgs& args) {
   const auto& a = attrs_of<CorrelationAttrs>(args);
   Composition c(args);
@@ -188,7 +188,7 @@ Result<Expr> expand_conv2d_backward_weight(const TypeArgs& args) {
   if (a.kernel_size)
     for (size_t i = 0; i < 2; ++i) {
       if (!weight) break;
-      // Rows that the strided windows never reached make it larger than the kernel was.
+      // Rows that no strided window reaches would make it larger than the kernel: they are cut off.
       const int64_t size = (*a.kernel_size)[i], made = as_tensor(weight->type)->shape[i + 2].value();
       if (size < 1 || size > made) return type_error(format("a kernel of {} does not fit a result of {}", size, made));
       weight = size == made ? weight : c.slice(weight, static_cast<int64_t>(i) + 2, 0, size);
@@ -198,7 +198,7 @@ Result<Expr> expand_conv2d_backward_weight(const TypeArgs& args) {
 
 struct PoolGradient {
   Ints data, grad, pads;          // NCHW; top, left, bottom, right
-  int64_t height = 0, width = 0;  // of the padded data, as far as any window reaches
+  int64_t height = 0, width = 0;  // extents of the padded data that windows cover
 };
 template <class A>
 Result<PoolGradient> pool_gradient(const TypeArgs& args, const A& a) {
@@ -225,7 +225,7 @@ Result<PoolGradient> pool_gradient(const TypeArgs& args, const A& a) {
   g.width = reach(1, g.data[3] + g.pads[1] + g.pads[3]);
   return g;
 }
-// x at the places top + i * strides of a padded image.
+// Scatters x to positions top + i * strides of a padded image.
 template <class A>
 Expr spread(Composition* c, const PoolGradient& g, const A& a, Expr x, int64_t top, int64_t left) {
   Ints shape = g.grad;
@@ -237,7 +237,7 @@ Expr without_padding(Composition* c, const PoolGradient& g, const Expr& x) {
   return c->slice(c->slice(x, 2, g.pads[0], g.pads[0] + g.data[2]), 3, g.pads[1], g.pads[1] + g.data[3]);
 }
 
-// The first largest element of each window gets its gradient.
+// Each window's gradient goes to its first largest element.
 Result<Expr> expand_max_pool2d_grad(const TypeArgs& args) {
   const auto& a = attrs_of<MaxPool2DAttrs>(args);
   Composition c(args);
@@ -273,7 +273,7 @@ Result<Expr> expand_max_pool2d_grad(const TypeArgs& args) {
   return c.result(without_padding(&c, g, total));
 }
 
-// Each gradient shared by its window: sums over windows of the gradients that lie between zeros.
+// Each gradient is shared equally among its window: window sums over the zero-dilated gradients.
 Result<Expr> expand_avg_pool2d_grad(const TypeArgs& args) {
   const auto& a = attrs_of<AvgPool2DAttrs>(args);
   Composition c(args);
@@ -282,7 +282,7 @@ Result<Expr> expand_avg_pool2d_grad(const TypeArgs& args) {
   std::vector<double> counts[2];
   for (size_t i = 0; i < 2; ++i)
     for (int64_t o = 0; o < g.grad[i + 2]; ++o) {
-      // Padding may count; what hangs over the padded end never does.
+      // Padding counts if the attribute says so; positions beyond the padding never do.
       const int64_t first = o * a.strides[i] - g.pads[i];
       const int64_t begin = a.count_include_pad ? -g.pads[i] : 0,
                     end = g.data[i + 2] + (a.count_include_pad ? g.pads[i + 2] : 0);
@@ -296,9 +296,9 @@ Result<Expr> expand_avg_pool2d_grad(const TypeArgs& args) {
   std::vector<double> shares;
   const double taps = static_cast<double>(a.pool_size[0]) * static_cast<double>(a.pool_size[1]);
   for (double y : counts[0])
-    for (double x : counts[1]) shares.push_back(taps / (x * y));  // the pool below divides by all of them
+    for (double x : counts[1]) shares.push_back(taps / (x * y));  // the pool below divides by the number of taps
   const DataType dtype = args.tensor(0).dtype;
-  // Integers are divided first, as each element's share is.
+  // Integers: each element's share is divided, and rounded, by itself.
   if (dtype.is_integral())
     for (double& share : shares) share = std::round(taps / share);
   Expr numbers = c.numbers(shares, {g.grad[2], g.grad[3]}, dtype);

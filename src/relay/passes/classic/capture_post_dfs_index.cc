@@ -65,14 +65,14 @@ Result<Module> capture_post_dfs_index_in_spans(const Module& module, PassContext
     const std::vector<Expr> order = post_order_over(function, all_operands);
     std::unordered_map<const ExprNode*, size_t> place;
     for (size_t i = 0; i < order.size(); ++i) place[order[i].get()] = i;
-    // Users come later in the order. What all of them go through: the first place where their chains meet.
+    // Users have higher indices. The immediate post-dominator is the lowest common ancestor of the users.
     std::vector<size_t> through(order.size(), order.size());
     through.back() = order.size() - 1;
     for (size_t user = order.size(); user-- > 0;)
       for (const Expr& operand : all_operands(order[user])) {
         const size_t at = place.at(operand.get());
         size_t a = through[at], b = user;
-        if (at >= user) continue;  // a variable under its own binding
+        if (at >= user) continue;  // a variable in its own binding
         while (a != b && a != order.size()) (a < b ? a : b) = through[a < b ? a : b];
         through[at] = b;
       }

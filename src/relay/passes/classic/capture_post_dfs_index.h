@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// CapturePostDfsIndexInSpans: every expression's span says where it comes in its function and what uses it.
+// CapturePostDfsIndexInSpans: replaces spans by post-DFS indices and dominators.
 // What: spans become "index:I:D": I counts the function's expressions in post order, called operators and parameters
-//   included; D is the number of the nearest expression that every way from it to the result goes through, -1 for the
-//   function itself.
-// Requires: nothing. Ensures: an equal module. Model node names are lost by that.
+// included; D is the index of its immediate post-dominator, -1 for the function itself.
+// Requires: nothing.
+// Ensures: an equal module. Model node names are lost by that.
 // Why here: not in the default pipeline; for tools that point at parts of a graph.
 // Test: tests/relay/passes_test.cc (CapturePostDfsIndexInSpans), tests/relay/passes/capture_post_dfs_index.txt
 #pragma once

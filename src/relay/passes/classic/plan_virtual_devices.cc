@@ -15,7 +15,7 @@ namespace {
 struct PlanTargets {
   VirtualDevice fallback, host;
   std::vector<VirtualDevice> all;
-  // With the target that the compilation has for its kind of device.
+  // Adds the target that the compilation has for this kind of device.
   VirtualDevice canonical(VirtualDevice device) const {
     if (!device.type || !device.target.empty()) return device;
     for (const VirtualDevice& known : all)
@@ -25,7 +25,8 @@ struct PlanTargets {
   }
 };
 
-// Where values live: a device, or for a function its parameters' and its result's. Unions find what is one.
+// Device constraints: a device for a value; for a function, those of its parameters and result. A union-find merges
+// values that share a device.
 class PlaceDomains {
  public:
   using Id = size_t;
@@ -35,7 +36,7 @@ class PlaceDomains {
     std::vector<Id> parts;  // of a function: parameters, result
   };
 
-  // Of a type; the device is the result's where it is a function's.
+  // A domain for a type; for a function type, `device` is the result's.
   Id make(const Type& type, const VirtualDevice& device = {}) {
     std::vector<Id> parts;
     if (const auto* f = type ? as_func(type) : nullptr) {
@@ -51,7 +52,7 @@ class PlaceDomains {
     return id;
   }
   const Domain& operator[](Id id) { return domains_[find(id)]; }
-  // The device of the value, or of what the function gives.
+  // The device of a value, or of a function's result.
   Id result(Id id) {
     id = find(id);
     while (!domains_[id].parts.empty()) id = find(domains_[id].parts.back());
@@ -59,7 +60,7 @@ class PlaceDomains {
   }
   const VirtualDevice& device(Id id) { return domains_[result(id)].device; }
 
-  // False where the two cannot be one.
+  // Merges two domains; false when their devices differ.
   bool unify(Id a, Id b) {
     a = find(a);
     b = find(b);
@@ -79,7 +80,7 @@ class PlaceDomains {
     domains_[find(a)].parent = find(b);
     return true;
   }
-  // All that the function takes and gives is where `value` is.
+  // Puts all parameters and the result of a function on the device of `value`.
   bool collapse(Id value, Id function) {
     function = find(function);
     if (domains_[function].parts.empty()) return unify(value, function);
@@ -87,7 +88,7 @@ class PlaceDomains {
       if (!collapse(value, part)) return false;
     return true;
   }
-  // What is open becomes `device`; a function's parameters then go where its result is.
+  // Gives undetermined domains `device`; a function's parameters first follow its result.
   void complete(Id id, const VirtualDevice& device) {
     id = find(id);
     if (domains_[id].parts.empty()) {
@@ -119,7 +120,7 @@ bool is_normal_annotation(const Expr& e) {
 Expr annotated_with(const Expr& body, const VirtualDevice& device, bool constrain_result) {
   return call("on_device", {body}, on_device_attrs(device, constrain_result, true), body->span);
 }
-// Around what does not say itself where it is.
+// Wraps on_device around an expression that does not state its device itself.
 Expr fixed_to(const Expr& body, const VirtualDevice& device) {
   switch (body->kind) {
     case ExprKind::kVar:
@@ -133,7 +134,7 @@ Expr fixed_to(const Expr& body, const VirtualDevice& device) {
   }
 }
 
-// Results of functions and bindings stay where on_device says; a field is copied rather than its tuple.
+// Keeps on_device around results of functions and bindings; copies a field rather than its tuple.
 Expr settle_annotations(const Expr&, const Expr& e) {
   auto settled = [](const Expr& part) {
     return is_normal_annotation(part) ? annotated_with(arg(part, 0), device_of(as<CallNode>(part)->attrs), true) : part;
@@ -197,7 +198,7 @@ class VirtualDevicePlanner {
     return of_[e.get()] = id;
   }
 
-  // What is called: operators and units take and give on one device, another one at each call.
+  // The domain of a callee: operators and closed functions use one device per call, which may differ between calls.
   Id callee(const Expr& e) {
     if (auto it = callees_.find(e.get()); it != callees_.end()) return it->second;
     const auto& c = *as<CallNode>(e);
@@ -303,7 +304,7 @@ class VirtualDevicePlanner {
     }
     return Ok{};
   }
-  // What the function's own attributes say.
+  // Applies the devices given by the function's attributes.
   Status said(const FunctionNode& f, const Expr& e) {
     const FunctionDevices devices = TW_TRY(devices_of(f));
     if (devices.result.unconstrained()) return Ok{};
@@ -313,7 +314,7 @@ class VirtualDevicePlanner {
     return one(domains_.unify(of(f.body), domains_.make(f.body->type, targets_.canonical(devices.result))), e);
   }
 
-  // Users come before what they use.
+  // Users before operands, so that operands follow them.
   void settle_open(const Expr& e) {
     if (closed_.count(e.get())) return;
     if (e->kind == ExprKind::kFunction) domains_.complete(of(e), targets_.fallback);
@@ -326,8 +327,8 @@ class VirtualDevicePlanner {
     return completed(domains_.device(of(seen)), targets_.fallback);
   }
 
-  // `child`, whose original is `original`, for a place where a value on `expected` is wanted and a reader would think
-  // of `lexical`.
+  // `child` (originally `original`) for a use that expects `expected`; on_device is added unless it equals `lexical`,
+  // the device that a reader would assume.
   Expr placed(const VirtualDevice& lexical, const VirtualDevice& expected, const VirtualDevice& from, Expr child) {
     if (child->kind == ExprKind::kOp || child->kind == ExprKind::kConstructor) return child;
     if (!(from == expected))
@@ -361,7 +362,7 @@ class VirtualDevicePlanner {
     }
     const VirtualDevice here = device(original);
     const auto* c = as<CallNode>(original);
-    const size_t first = c && !called_op(original) ? 1 : 0;  // children begin with what is called
+    const size_t first = c && !called_op(original) ? 1 : 0;  // the callee is the first child
     for (size_t i = 0; i < kids.size(); ++i) {
       if (before[i]->kind == ExprKind::kVar && original->kind == ExprKind::kLet && i == 0) continue;
       VirtualDevice expected = here;
@@ -393,8 +394,8 @@ class VirtualDevicePlanner {
   PlaceDomains domains_;
   std::map<std::string, std::vector<Expr>> order_;
   std::unordered_map<const ExprNode*, Id> of_, callees_;
-  std::unordered_set<const ExprNode*> closed_;  // functions that are one unit, and what is in them
-  std::vector<Expr> kept_;                      // of_ names them
+  std::unordered_set<const ExprNode*> closed_;  // closed functions and everything in them
+  std::vector<Expr> kept_;                      // keeps the keys of of_ alive
 };
 
 }  // namespace

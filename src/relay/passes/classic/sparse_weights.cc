@@ -34,7 +34,7 @@ Result<std::vector<int64_t>> numbers(const std::string& text) {
   return out;
 }
 
-// PartSizes of data, indices and indptr by the weight's name.
+// Shapes of data, indices and indptr, by the weight's name.
 using PartSizes = std::map<std::string, std::vector<int64_t>>;
 Result<PartSizes> sizes_of(const std::vector<std::string>& entries, size_t fewest) {
   PartSizes out;
@@ -62,7 +62,7 @@ Parameters make_parameters(const VarNode& weight, const std::vector<int64_t>& si
           parameter(".indices", {sizes[rank]}, kInt32), parameter(".indptr", {sizes[rank + 1]}, kInt32)};
 }
 
-// Calls of `op` on listed weights, as `make` writes them. Errors are those of the new call's types.
+// Replaces calls of `op` on the listed weights by `make`. Errors: those of typing the new calls.
 Result<Module> with_sparse_weights(const Module& module, std::string_view op, const PartSizes& weights,
                                    const std::function<bool(const Expr&)>& fits,
                                    const std::function<Result<Expr>(const Expr&, const Parameters&)>& make) {
@@ -89,7 +89,7 @@ Result<Module> with_sparse_weights(const Module& module, std::string_view op, co
   return out;
 }
 
-// What nn.sparse_conv2d computes, in its layout.
+// Whether nn.sparse_conv2d can compute the convolution, in its layout.
 bool fits_sparse(const Expr& e, const std::string& layout, int64_t kernel) {
   const auto& a = attrs_of<Conv2DAttrs>(e);
   auto shape = static_shape(tensor_of(arg(e, 1)).shape);
@@ -120,8 +120,8 @@ AttrsRef form(const std::string& layout, int64_t kernel) {
   });
 }
 
-// The blocks of a convolution's weight that have an element, as data, indices and indptr; nothing where too few of its
-// elements go, or where blocks do not divide it.
+// The non-zero blocks of a convolution's weight as data, indices and indptr; nothing when too few blocks would be
+// dropped, or the blocks do not divide the weight.
 std::optional<std::vector<Tensor>> blocks_of(const Tensor& weight, const std::string& layout, int64_t rows,
                                              int64_t columns, double threshold) {
   const auto& shape = weight.shape();

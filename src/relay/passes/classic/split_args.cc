@@ -15,7 +15,7 @@ Expr split(const Expr& e, size_t limit) {
   const auto* tuple = join ? as<TupleNode>(join->args[0]) : nullptr;
   if (!tuple || tuple->fields.size() <= limit) return e;
   std::vector<Expr> fields = tuple->fields;
-  // Each round leaves one field where there were `limit`.
+  // Each round replaces `limit` fields by one.
   while (fields.size() > limit) {
     std::vector<Expr> next;
     for (size_t at = 0; at < fields.size(); at += limit) {

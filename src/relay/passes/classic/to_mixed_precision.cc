@@ -12,7 +12,7 @@ namespace {
 
 constexpr ConfigKey<bool> kKeepOutput{"relay.ToMixedPrecision.keep_orig_output_dtype", false};
 
-// Make tensors of a dtype that an attribute says.
+// Operators that create tensors of a dtype given by an attribute.
 constexpr std::string_view kMakers[] = {"full", "ones", "zeros"};
 
 template <size_t kSize>
@@ -24,7 +24,7 @@ class Narrower {
  public:
   Narrower(DataType narrow, const PrecisionRules& rules) : narrow_(narrow), rules_(rules) {}
 
-  // The expression over operands that have been converted already.
+  // The expression over converted operands.
   Expr converted(const Expr& e, std::vector<Expr> operands) {
     const OpDef* op = called_op(e);
     if (!op) return with_children(e, operands);
@@ -41,7 +41,7 @@ class Narrower {
     return wide == c.args ? e : call(op->name, wide, c.attrs, c.span);
   }
 
-  // Floats in another dtype: what is narrow as `dtype`, and what is wide where `dtype` is the narrow one.
+  // Casts floats: narrow ones to a wide `dtype`, wide ones to a narrow `dtype`.
   Expr cast_to(const Expr& e, DataType dtype) {
     if (const auto* tuple = as<TupleNode>(e)) {
       std::vector<Expr> fields = cast_all(tuple->fields, dtype);
@@ -50,7 +50,7 @@ class Narrower {
     const auto* type = as_tensor(e->type);
     if (!type || !type->dtype.is_float() || type->dtype == dtype) return e;
     if (dtype != narrow_ && type->dtype != narrow_) return e;
-    // A value cast one way and back is the value, when it began narrow.
+    // Casting a narrow value to wide and back gives the value itself.
     if (is_call_to(e, "cast") && dtype == narrow_ && tensor_of(arg(e, 0)).dtype == narrow_) return arg(e, 0);
     auto& known = casts_[{e.get(), dtype}];
     if (!known.second)
@@ -70,7 +70,7 @@ class Narrower {
     return {op.facts.narrowing, narrow_, narrow_};
   }
 
-  // Every float is narrow already, or costs nothing to make so: parameters and constants are converted once.
+  // Every float operand is narrow already, or is a parameter or constant, which is converted only once.
   bool can_be_narrow(const std::vector<Expr>& operands) const {
     return std::all_of(operands.begin(), operands.end(), [&](const Expr& e) {
       return as<ConstantNode>(e) || as<VarNode>(e) || is_narrow(e->type) ||
@@ -84,7 +84,7 @@ class Narrower {
     return tensor && (!tensor->dtype.is_float() || tensor->dtype == narrow_);
   }
 
-  // The attributes with the dtype of the sums, or of what is made.
+  // The attributes with this dtype as accumulation or creation dtype.
   static AttrsRef with_dtype(const OpDef& op, const AttrsRef& attrs, DataType dtype) {
     struct Set : StringFields {
       std::string wanted, name;
@@ -111,10 +111,10 @@ class Narrower {
   DataType narrow_;
   const PrecisionRules& rules_;
   std::unordered_map<std::pair<const ExprNode*, DataType>, std::pair<Expr, Expr>, KeyHash>
-      casts_;  // with the expression: its address is the key
+      casts_;  // holds the expression, so that the key's address stays valid
 };
 
-// The expression with `type`, by casts of its tensors.
+// Casts the tensors of an expression so that it has `type`.
 Expr as_type(const Expr& e, const Type& type, Narrower& narrower) {
   if (type_equal(e->type, type)) return e;
   if (const auto* tuple = as_tuple(type)) {
@@ -129,7 +129,7 @@ Expr as_type(const Expr& e, const Type& type, Narrower& narrower) {
   return as_tensor(type) ? narrower.cast_to(e, as_tensor(type)->dtype) : e;
 }
 
-// What is converted: no calls of functions, whose parameters would have to change their types, and no data types.
+// Functions that call functions (whose parameter types would have to change) or use data types are not converted.
 bool is_plain(const Expr& function) {
   for (const Expr& e : post_order(function)) {
     bool fine = e == function || as<VarNode>(e) || as<ConstantNode>(e) || as<TupleNode>(e) || as<TupleGetItemNode>(e) ||
@@ -142,7 +142,7 @@ bool is_plain(const Expr& function) {
 Expr narrowed_body(const Expr& body, Narrower& narrower) {
   std::unordered_map<const ExprNode*, Expr> done;
   const std::vector<Expr> order = post_order(body);
-  std::unordered_map<const ExprNode*, std::vector<Expr>> bound;  // value -> the variables that are it
+  std::unordered_map<const ExprNode*, std::vector<Expr>> bound;  // value -> the variables bound to it
   for (const Expr& e : order)
     if (const auto* let = as<LetNode>(e)) bound[let->value.get()].push_back(let->var);
   for (const Expr& e : order) {
@@ -152,7 +152,7 @@ Expr narrowed_body(const Expr& body, Narrower& narrower) {
       for (size_t i : {size_t{1}, size_t{2}}) operands[i] = as_type(operands[i], children(e)[i]->type, narrower);
     const Expr made = narrower.converted(e, std::move(operands));
     done[e.get()] = made;
-    // A variable has its value's type, and is used after it only.
+    // A variable takes its value's converted type; its uses come later in the order.
     if (auto it = bound.find(e.get()); it != bound.end())
       for (const Expr& var : it->second)
         if (!type_equal(var->type, made->type))
@@ -168,7 +168,7 @@ Result<Module> to_mixed_precision(const Module& module, DataType narrow, bool ke
   Module out = module;
   for (auto& [name, function] : out.functions) {
     const auto* node = as<FunctionNode>(function);
-    // Other functions' results have callers that count on their types.
+    // Callers rely on the result types of other functions.
     if (!node || is_closed_function(function) || !is_plain(function)) continue;
     Narrower narrower(narrow, rules);
     Expr body = narrowed_body(node->body, narrower);

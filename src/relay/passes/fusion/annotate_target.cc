@@ -29,8 +29,8 @@ std::string function_attr(const FunctionNode& function, const std::string& name)
 
 namespace {
 
-// One function's body. Marks that are there already say who takes the operator in them, so that the pass can run for
-// one generator after the other.
+// Annotates one function's body. Existing marks assign their operator, so the pass can run for one generator after
+// another.
 class TargetAnnotator {
  public:
   TargetAnnotator(const TargetRules& rules, const Expr& body) : rules_(rules) {
@@ -89,8 +89,8 @@ class TargetAnnotator {
     return marked(e, call->args, target);
   }
 
-  // The generator of a tuple or field: the one that all its operators have, "default" where they differ, nothing where
-  // it has no operators.
+  // The generator that all operators in a tuple or field share;
+  // "default" where they differ, nothing without operators.
   std::string common_target(const Expr& original, const std::vector<Expr>& kids) const {
     if (auto before = taken_.find(original.get()); before != taken_.end()) return before->second;
     std::string out;
@@ -112,11 +112,11 @@ class TargetAnnotator {
     return end;
   }
 
-  // The operator over its operands, each in a begin of its own: a begin that two operators share would make them one
-  // part.
+  // Wraps the operator in marks. Each operand gets its own begin: sharing one would merge two operators into one
+  // region.
   Expr marked(const Expr& e, const std::vector<Expr>& args, const std::string& target) {
     std::vector<Expr> kids = children(e);
-    const size_t callee = kids.size() - args.size();  // 1 where a function stands before the arguments
+    const size_t callee = kids.size() - args.size();  // 1 when a function precedes the arguments
     for (size_t i = callee; i < kids.size(); ++i) kids[i] = make_mark(kCompilerBegin, ended(kids[i]), target);
     Expr out = with_children(e, kids);
     target_[out.get()] = target;
@@ -131,10 +131,10 @@ class TargetAnnotator {
   }
 
   const TargetRules& rules_;
-  std::unordered_map<const ExprNode*, std::string> taken_;   // of the original graph
-  std::unordered_map<const ExprNode*, std::string> target_;  // of the new one
+  std::unordered_map<const ExprNode*, std::string> taken_;   // for the original graph
+  std::unordered_map<const ExprNode*, std::string> target_;  // for the new graph
   std::unordered_map<const ExprNode*, Expr> ends_;
-  std::vector<Expr> alive_;  // keys of the maps
+  std::vector<Expr> alive_;  // keeps the maps' keys alive
 };
 
 const ConfigKey<std::vector<std::string>> kTargets{"relay.AnnotateTarget.targets", {}};

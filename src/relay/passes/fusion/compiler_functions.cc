@@ -19,7 +19,7 @@ bool is_compilers(const FunctionNode& function, const std::string& filter) {
   return !compiler.empty() && (filter.empty() || compiler == filter);
 }
 
-// The function's body over a call's arguments, composites in it opened, too.
+// Inlines the function's body and the composites in it.
 Expr opened(const FunctionNode& function, const std::vector<Expr>& args) {
   std::map<const VarNode*, Expr> values;
   for (size_t i = 0; i < args.size(); ++i) values[as<VarNode>(function.params[i])] = args[i];

@@ -6,7 +6,7 @@
 namespace tilewright::relay {
 namespace {
 
-// Whether a generator can compute it: what else stands between marks is a value from outside.
+// Whether a region can contain it; anything else between marks is an input of the region.
 bool can_be_inside(const Expr& e) {
   if (const auto* call = as<CallNode>(e)) return called_op(e) || as<FunctionNode>(call->callee);
   return e->kind == ExprKind::kTuple || e->kind == ExprKind::kTupleGetItem;
@@ -32,7 +32,7 @@ CompilerRegions::CompilerRegions(const Expr& body) : order_(post_order(body)) {
   };
   std::vector<bool> inside(order_.size());
   std::vector<const std::string*> compiler(order_.size());
-  // Users first: what an end holds, and what that is computed from, up to the begins.
+  // Users first: an end's operand, and everything it is computed from, up to the begins.
   for (size_t i = order_.size(); i-- > 0;) {
     const Expr& e = order_[i];
     const Expr held = is_call_to(e, kCompilerEnd) ? as<CallNode>(e)->args[0] : Expr();

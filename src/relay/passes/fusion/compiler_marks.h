@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The marks around a part for an external code generator, and the parts that they bound.
+// The marks around regions for external code generators, and the regions that they delimit.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -16,18 +16,18 @@ inline constexpr const char* kDefaultCompiler = "default";
 Expr make_mark(const char* mark, Expr value, const std::string& compiler);
 const std::string& compiler_of_mark(const Expr& mark);
 
-// What lies between the begins and ends of a function's body, as parts: operators that meet without a mark between
-// them are in one. What is marked "default" is in none.
+// The regions of a function's body, delimited by begin and end marks: adjacent operators without a mark between them
+// share a region. Operators marked "default" are in none.
 class CompilerRegions {
  public:
   explicit CompilerRegions(const Expr& body);
   size_t count() const { return compilers_.size(); }
-  // The region of an operator inside, of a begin that leads into one or of an end; -1: none.
+  // The region of an operator inside it, of a begin that leads into it or of an end; -1: none.
   std::ptrdiff_t of(const Expr& e) const;
   const std::string& compiler(size_t region) const { return compilers_[region]; }
-  // The body's expressions, operands first.
+  // The body's expressions in post order.
   const std::vector<Expr>& order() const { return order_; }
-  // Operands; a composite's function is part of its call.
+  // Operands; a composite function counts as part of its call.
   static std::vector<Expr> operands(const Expr& e);
 
  private:

@@ -32,7 +32,7 @@ class Outliner {
     bool has_call = false, reshape_only = true;
   };
 
-  // What `operand` is called inside the group of `node`.
+  // The operand as seen inside the group: another member's expression, or a parameter.
   Expr inside(const Expr& operand, size_t group) {
     size_t index = groups_.index_of(operand);
     if (groups_.group_of(index) == group) return inner_[index];
@@ -55,7 +55,7 @@ class Outliner {
 
   Expr outside(const Expr& e) { return outer_[groups_.index_of(e)]; }
 
-  // The same node over the rewritten children; for everything that no group takes in.
+  // Rebuilds a node that is in no group over its rewritten children.
   Expr rebuild_outside(const Expr& e) {
     if (const auto* function = as<FunctionNode>(e)) {
       if (is_closed_function(e)) return e;
@@ -93,8 +93,8 @@ class Outliner {
     outer_[node] = root ? outline_function(group, node) : inner_[node];
   }
 
-  // Types do not change by outlining, so they are kept rather than inferred again (some depend on constant arguments,
-  // which are parameters now).
+  // Outlining does not change types, so they are kept: inferring them again could fail where they depend on constants
+  // that are parameters now.
   static Expr same_call(const Expr& e, const CallNode& call, std::vector<Expr> args) {
     if (args == call.args) return e;
     return make_node<CallNode>(call.callee, std::move(args), call.attrs, call.type, call.span);
@@ -113,8 +113,8 @@ class Outliner {
 
   FusionGroups groups_;
   bool link_params_;
-  std::vector<Expr> inner_;  // each node as its own group writes it
-  std::vector<Expr> outer_;  // each group's result as others write it
+  std::vector<Expr> inner_;  // each node inside its group
+  std::vector<Expr> outer_;  // each group's result outside
   std::unordered_map<size_t, Outline> outlines_;
 };
 

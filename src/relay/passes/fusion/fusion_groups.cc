@@ -11,13 +11,13 @@ namespace {
 
 OpPattern combine(OpPattern a, OpPattern b) { return std::max(a, b); }
 
-// A constant that lowering writes as an immediate.
+// A constant that lowering emits as an immediate.
 bool is_immediate(const ConstantNode& constant) {
   DataType d = constant.data.dtype();
   return constant.data.rank() == 0 && (d == kInt32 || d == kInt64 || d == kFloat32 || d == kFloat64 || d == kBool);
 }
 
-// An output dimension that is known to nobody before the operator has run.
+// An output dimension that is unknown until the operator has run.
 bool has_fresh_dims(const CallNode& call) {
   const auto* out = as_tensor(call.type);
   if (!out) return false;
@@ -32,9 +32,9 @@ bool has_fresh_dims(const CallNode& call) {
   return false;
 }
 
-// Whether lowering makes this concatenation without a kernel, by letting the kernels of its operands write into it:
-// then it is no part of a group. Dimensions in front of the axis are 1, so that each operand's place is one piece, and
-// operands that only rename another tensor's elements, which would have to be copied, are the smaller part.
+// Whether lowering does this concatenation without a kernel, by letting operands' kernels write into its result; it is
+// then in no group. The dimensions before the axis must be 1, so that each operand's part is contiguous, and operands
+// that only alias another tensor, which need a copy, must be the smaller part.
 bool is_made_in_place(const CallNode& call) {
   const auto* out = as_tensor(call.type);
   const auto* fields = call.args.size() == 1 ? as<TupleNode>(call.args[0]) : nullptr;
@@ -63,8 +63,8 @@ bool is_transpose(const Expr& e) {
   return op && std::string_view(op->name) == "transpose";
 }
 
-// Between plain and blocked channels: through registers, a kernel of its own with what follows element by element. Not
-// where a transpose comes before: both together may well leave the last dimension as it is.
+// Transforms between plain and blocked channels: a kernel of its own, through registers, which fuses with elementwise
+// users only. Not behind a transpose: the two together may keep the last dimension in place.
 bool changes_blocks(const CallNode& call) {
   const auto* attrs = attrs_as<LayoutTransformAttrs>(call.attrs);
   if (!attrs || (attrs->src_layout != "NCHW" && attrs->dst_layout != "NCHW")) return false;
@@ -78,7 +78,7 @@ bool changes_blocks(const CallNode& call) {
   return !is_transpose(source);
 }
 
-// Children as the grouping sees them: a primitive function is a leaf, other functions are entered.
+// Children for the grouping: a primitive function is a leaf, other functions are entered.
 std::vector<Expr> graph_children(const Expr& e) {
   if (const auto* function = as<FunctionNode>(e)) {
     if (is_closed_function(e)) return {};
@@ -307,7 +307,7 @@ void FusionGroups::run_phase(int phase, int64_t max_depth) {
     auto all_injective = [&](size_t v, bool) { return kind_of(v) <= kInjective; };
 
     if (phase == 2) {
-      // A tuple that was fused into what follows (concatenate) takes in the injective operators that feed it.
+      // A tuple fused into its user (concatenate) absorbs the injective operators that feed it.
       if (pattern > kInjective) continue;
       OpPattern root = kind_of(parent);
       if (groups_[parent].pattern == kTuple && root <= kInjective && every_on_paths(node, parent, all_injective))
@@ -328,7 +328,7 @@ void FusionGroups::run_phase(int phase, int64_t max_depth) {
       bool related = relation <= kInjective || relation == kCommReduce;
       if (related && every_on_paths(node, parent, allowed)) merge_into(node, parent);
     } else if (pattern == kInjective || pattern == kTuple) {
-      // Left to the second phase, so that convolutions have taken their element-wise followers first.
+      // Left to the second phase, so that convolutions absorb their elementwise users first.
       if (phase == 1 && every_on_paths(node, parent, all_injective)) merge_into(node, parent);
     }
   }

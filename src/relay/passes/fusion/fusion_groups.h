@@ -13,8 +13,8 @@ namespace tilewright::relay {
 struct FusionOptions {
   bool fuse = true;         // false: every operator is a group of its own
   int64_t max_depth = 256;  // the largest number of nodes in a group
-  // Concatenations that their operands' kernels write straight into join no group, and changes between plain and
-  // blocked channels take in what follows element by element only.
+  // In-place concatenations (written directly by their operands' kernels) join no group, and transformations between
+  // plain and blocked layouts fuse with elementwise users only.
   bool in_place = true;
 };
 
@@ -25,7 +25,7 @@ class FusionGroups {
 
   const std::vector<Expr>& nodes() const { return nodes_; }  // operands before users
   size_t index_of(const Expr& e) const { return index_.at(e.get()); }
-  // The group's id: equal for two nodes exactly when they are in one group.
+  // The group's id: two nodes are in one group exactly when their ids are equal.
   size_t group_of(size_t node) const;
   // Whether the node is its group's result.
   bool is_root(size_t node) const { return groups_[group_of(node)].root == node; }
@@ -38,12 +38,12 @@ class FusionGroups {
   struct Vertex {
     OpPattern pattern = OpPattern::kOpaque;
     std::vector<Edge> outputs;
-    bool external = false;  // referenced from outside the dataflow: a function's result, a binding, a branch
+    bool external = false;  // used outside the dataflow graph: a function's result, a binding, a branch
   };
   struct Dominator {
     size_t parent = kNone;
     size_t depth = 1;
-    OpPattern pattern = OpPattern::kOpaque;  // of all edges between the vertex and its parent
+    OpPattern pattern = OpPattern::kOpaque;  // the most general one among the edges to the parent
   };
   struct Group {
     mutable size_t parent = kNone;
@@ -60,7 +60,8 @@ class FusionGroups {
   void build_dominators();
   size_t common_ancestor(size_t a, size_t b, OpPattern* pattern) const;
   void run_phase(int phase, int64_t max_depth);
-  // Calls `enter(node, is_sink)` for each node on a path from `source` (excluded) to `sink`; stops when it says false.
+  // Calls `enter(node, is_sink)` for each node on the paths from `source` (exclusive) to `sink`; stops when it returns
+  // false.
   template <class F>
   bool every_on_paths(size_t source, size_t sink, F&& enter);
   int64_t size_if_fused(size_t source, size_t sink);
@@ -72,7 +73,7 @@ class FusionGroups {
   std::vector<Vertex> graph_;
   std::vector<Dominator> dominators_;
   std::vector<Group> groups_;
-  std::vector<uint32_t> visited_;  // the stamp of the last walk that saw the node
+  std::vector<uint32_t> visited_;  // stamp of the last walk that visited the node
   uint32_t stamp_ = 0;
 };
 

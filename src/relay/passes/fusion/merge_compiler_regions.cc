@@ -24,8 +24,8 @@ class DisjointSets {
   std::vector<size_t> parent_;
 };
 
-// Where each expression is computed: an if's branch, what follows a let, and a clause are scopes of their own, and
-// what several of them use belongs to the innermost scope around all.
+// The scope in which each expression is evaluated: branches, let bodies and match clauses are scopes; an expression
+// used in several belongs to the innermost one that contains them all.
 class Scopes {
  public:
   explicit Scopes(const std::vector<Expr>& order) {
@@ -66,7 +66,7 @@ class Scopes {
   std::vector<size_t> parent_, depth_;
 };
 
-// Which regions of one body are compiled together.
+// Decides which regions of one body are merged.
 class RegionMerger {
  public:
   explicit RegionMerger(const Expr& body)
@@ -91,7 +91,7 @@ class RegionMerger {
     }
   }
 
-  // The body without the marks between regions that are one now.
+  // The body without the marks inside merged regions.
   Expr run(const Expr& body) {
     for (const auto& [from, to] : candidates_)
       if (sets_.find(from) != sets_.find(to) && !detour(sets_.find(from), sets_.find(to))) {
@@ -117,8 +117,8 @@ class RegionMerger {
     return region < 0 ? -1 : static_cast<std::ptrdiff_t>(sets_.find(static_cast<size_t>(region)));
   }
 
-  // Whether a path leads out of `from` and into `to` through something that is in neither. Everything of a region that
-  // it enters counts as reached, for the region is computed as a whole.
+  // Whether a path leads from `from` to `to` through a node in neither. Entering any other region reaches all of its
+  // outputs, since a region is computed as a whole.
   bool detour(size_t from, size_t to) {
     std::vector<Expr> waiting;
     std::set<const ExprNode*> seen;
@@ -150,7 +150,7 @@ class RegionMerger {
   DisjointSets sets_;
   std::vector<std::vector<Expr>> members_;
   std::unordered_map<const ExprNode*, std::vector<Expr>> users_;
-  std::vector<std::pair<size_t, size_t>> candidates_;  // neighbours, consumers in order
+  std::vector<std::pair<size_t, size_t>> candidates_;  // adjacent regions, consumers in order
 };
 
 }  // namespace

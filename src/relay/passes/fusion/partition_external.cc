@@ -79,7 +79,7 @@ Result<Module> partition_external(const Module& module, const ExternalCompiler& 
   for (const CompositePattern& pattern : compiler.patterns) {
     names.insert(pattern.name);
     const DFPattern chain = chain_pattern(pattern);
-    // What a match would be as a function, for the generator to judge.
+    // Shows the generator a candidate match as a function.
     auto accept = [&](const Expr& root) {
       if (!compiler.supports) return true;
       Expr alone = partition(chain, root, {{"Composite", pattern.name}});

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the parts of a module out that an external code generator compiles.
+// Partitions a module for an external code generator.
 // What: matches of the generator's patterns become functions with the attribute Composite (the classic MergeComposite);
 // then the three steps of compiler_regions.h.
-// Requires: typed module. Ensures: the same values; everything else is untouched. Tests: tests/driver/external_test.cc.
+// Requires: typed module.
+// Ensures: the same values; everything else is untouched.
+// Tests: tests/driver/external_test.cc.
 #pragma once
 #include <functional>
 #include <string>
@@ -12,7 +14,7 @@
 
 namespace tilewright::relay {
 
-// A chain of operators, each of which reads the result of the one before; `optional` ones may be missing.
+// A chain of operators in which each reads the previous result; `optional` ones may be missing.
 struct CompositePattern {
   struct Link {
     std::string op;
@@ -22,13 +24,15 @@ struct CompositePattern {
   std::vector<Link> links;
 };
 
-// One pattern a line: "vecunit.dense: nn.dense add? nn.relu?". Errors: InvalidArgument, UnknownOp (with the line).
+// Parses one pattern per line: "vecunit.dense: nn.dense add? nn.relu?". Errors: InvalidArgument, UnknownOp (with the
+// line).
 Result<std::vector<CompositePattern>> parse_composite_patterns(const std::string& text);
 
 struct ExternalCompiler {
-  std::string name;                                        // "vecunit"
-  std::vector<CompositePattern> patterns;                  // tried in order
-  std::function<bool(const FunctionNode&)> supports = {};  // of a match, as its Composite function; null: all
+  std::string name;                        // "vecunit"
+  std::vector<CompositePattern> patterns;  // tried in order
+  // checks a match, as its Composite function; null: all are accepted
+  std::function<bool(const FunctionNode&)> supports = {};
 };
 
 // Functions are named tvmgen_<mod_name>_<compiler>_main_<number>.

@@ -17,7 +17,7 @@ std::string symbol_text(std::string text) {
   return text;
 }
 
-// One function of the module over calls of global functions, one for each region.
+// Rewrites a function so that it calls one global function per region.
 class RegionOutliner {
  public:
   RegionOutliner(Module* module, const std::string& name, const Expr& body, std::string mod_name, bool bind_constants)
@@ -35,7 +35,7 @@ class RegionOutliner {
   }
 
   Result<Expr> run() {
-    // Operands first; a region is one unit, whose operands are those of all its members.
+    // In post order; a region is visited as a unit, whose operands are those of all its members.
     std::vector<std::pair<Expr, bool>> stack{{body_, false}};
     while (!stack.empty()) {
       auto [e, ready] = stack.back();
@@ -67,8 +67,8 @@ class RegionOutliner {
 
  private:
   struct Part {
-    std::vector<Expr> members, ends;  // members: operands first, begins among them
-    std::vector<Expr> inputs;         // from outside
+    std::vector<Expr> members, ends;  // members: in post order, begins included
+    std::vector<Expr> inputs;         // values from outside
     bool busy = false;
   };
   Part& part(std::ptrdiff_t region) { return parts_[static_cast<size_t>(region)]; }
@@ -113,7 +113,7 @@ class RegionOutliner {
     return symbol;
   }
 
-  // What the function gives for a value: its tensors, one after another.
+  // Flattens a value to its tensors.
   static void flatten(const Expr& value, std::vector<Expr>* out) {
     const auto* tuple = as_tuple(value->type);
     if (!tuple) return out->push_back(value);
@@ -121,7 +121,7 @@ class RegionOutliner {
     for (size_t i = 0; i < tuple->fields.size(); ++i)
       flatten(made ? made->fields[i] : make_get(value, static_cast<int64_t>(i)), out);
   }
-  // The value again, from the results that begin at `next`.
+  // Rebuilds a value of `type` from the results beginning at `next`.
   static Expr gathered(const Type& type, const std::vector<Expr>& results, size_t* next) {
     const auto* tuple = as_tuple(type);
     if (!tuple) return results[(*next)++];
@@ -154,9 +154,9 @@ class RegionOutliner {
       for (Expr& kid : kids) kid = now(kid);
       inside[e.get()] = with_children(e, kids);
     }
-    // What each end gives, tensor by tensor; what only passes through is the argument itself.
+    // The results of each end, tensor by tensor; an argument that is only passed through is used directly.
     std::vector<Expr> values, flat, results;
-    std::vector<size_t> first;  // of each end, in `flat`
+    std::vector<size_t> first;  // for each end, its first index in `flat`
     for (const Expr& end : p.ends) {
       values.push_back(now(as<CallNode>(end)->args[0]));
       first.push_back(flat.size());
@@ -187,7 +187,7 @@ class RegionOutliner {
     const std::string& compiler = regions_.compiler(region);
     const std::string symbol = fresh_symbol(compiler);
     const Expr body = results.size() == 1 ? results[0] : make_tuple(results);
-    std::vector<Expr> used_params, used_arguments;  // without those that only pass through
+    std::vector<Expr> used_params, used_arguments;  // without arguments that are only passed through
     const std::vector<Expr> inside = post_order(body);
     for (size_t i = 0; i < params.size(); ++i)
       if (std::find(inside.begin(), inside.end(), params[i]) != inside.end())

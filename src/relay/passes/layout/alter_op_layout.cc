@@ -13,7 +13,7 @@
 namespace tilewright::relay {
 namespace {
 
-// An expression of the new graph; channels > 0: blocked, with that many logical channels.
+// A value of the new graph; channels > 0: it is blocked and has that many logical channels.
 struct PlacedBlocks {
   Expr expr;
   int64_t channels = 0;
@@ -38,7 +38,7 @@ class BlockRewriter {
     return shape ? *shape : std::vector<int64_t>{};
   }
   bool whole(int64_t channels) const { return channels % lanes_ == 0; }
-  // Images have four dimensions, volumes five.
+  // Images have rank four, volumes rank five.
   static bool spatial(const std::vector<int64_t>& shape) { return shape.size() == 4 || shape.size() == 5; }
   static bool one_pixel(const std::vector<int64_t>& shape) {
     return std::all_of(shape.begin() + 2, shape.end(), [](int64_t d) { return d == 1; });
@@ -46,7 +46,7 @@ class BlockRewriter {
   static const char* plain_layout(size_t rank) { return rank == 5 ? "NCDHW" : "NCHW"; }
   const std::string& blocked_layout(size_t rank) const { return rank == 5 ? volume_layout_ : layout_; }
 
-  // The value in its own (plain) layout.
+  // The value in its original (plain) layout.
   Expr plain(const Expr& e) {
     PlacedBlocks& p = values_.at(e.get());
     if (!p.blocked()) return p.expr;
@@ -63,7 +63,7 @@ class BlockRewriter {
                              }),
                              e->span);
   }
-  // The value in blocks; e is NCHW or NCDHW.
+  // The value in channel blocks; e is NCHW or NCDHW.
   Expr blocked(const Expr& e) {
     PlacedBlocks& p = values_.at(e.get());
     if (p.blocked()) return p.expr;
@@ -167,7 +167,7 @@ class BlockRewriter {
   PlacedBlocks conv2d(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv2DAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]), result = dims(e);
-    // Unsigned bytes by signed ones, in blocks as wide as their int32 sums.
+    // uint8 x int8 products, blocked by words of four bytes, as wide as their int32 sums.
     const bool words = dtype_ == kFloat32 && tensor(c->args[0])->dtype == kUInt8 &&
                        tensor(c->args[1])->dtype == kInt8 && tensor(e)->dtype == kInt32;
     if (attrs.data_layout != "NCHW" || attrs.kernel_layout != "OIHW" || data.size() != 4 || kernel.size() != 4 ||
@@ -178,11 +178,11 @@ class BlockRewriter {
     int64_t in = data[1], out = kernel[0], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == in && out == in && !words;
     bool grouped = groups > 1 && whole(in / groups) && whole(out / groups);
-    // Several groups in a block: its lanes meet each their own group's channels.
+    // A block spans several groups: each lane reads the channels of its own group.
     const bool several = groups > 1 && !depthwise && !words && in == out && in >= lanes_ && in / groups < lanes_ &&
                          (lanes_ % (in / groups) == 0 || (in / groups == 12 && lanes_ == 16));
-    // Groups of 24 channels end in the middle of a block of 16: vectors of 8 are as fast where units are 256 bits wide,
-    // and the layout stays.
+    // Groups of 24 channels end in the middle of a block of 16. Blocks of 8 are as fast on machines with 256-bit units,
+    // and the activations keep their layout.
     const int64_t half = lanes_ / 2;
     bool narrow = lanes_ == 16 && !several && groups > 1 && !depthwise && !grouped && (in / groups) % half == 0 &&
                   (out / groups) % half == 0;
@@ -218,11 +218,12 @@ class BlockRewriter {
         result[1]};
   }
 
-  // One group, groups of whole blocks, or each channel for itself; `kernel`: a transposed convolution's.
+  // Whether blocks respect groups: one group, groups of whole blocks, or depthwise. `kernel`: of a transposed
+  // convolution.
   bool whole_groups(int64_t groups, const std::vector<int64_t>& kernel) const {
     return groups == 1 || (whole(kernel[0] / groups) && whole(kernel[1])) || (groups == kernel[0] && kernel[1] == 1);
   }
-  // Blocked data and result; the weights keep their layout, since how they are packed depends on the kernel's phases.
+  // Blocks data and result; the weights keep their layout, since their packing depends on the kernel's phases.
   PlacedBlocks conv2d_transpose(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv2DTransposeAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]);
@@ -232,7 +233,7 @@ class BlockRewriter {
         kernel.size() != 4 || !groups || attrs.dilation != std::vector<int64_t>{1, 1} ||
         tensor(c->args[0])->dtype != dtype_ || values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
       return {};
-    // A head with few channels fills plain rows straight away: blocks of it would be padding.
+    // An output head with few channels writes plain rows directly: blocks would be mostly padding.
     const bool rows = attrs.groups == 1 && kernel[1] * attrs.strides[0] * attrs.strides[1] <= lanes_;
     AttrsRef made = make_attrs<Conv2DTransposeAttrs>([&](auto& a) {
       a = attrs;
@@ -243,7 +244,7 @@ class BlockRewriter {
             rows ? 0 : dims(e)[1]};
   }
 
-  // Volumes: blocked data (but for stems) and result; the weights keep their layout.
+  // 3-D: blocks data (except for stems) and result; the weights keep their layout.
   PlacedBlocks conv3d(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv3DAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]);
@@ -347,7 +348,7 @@ class BlockRewriter {
     bool any = false;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
       any = any || values_.at(tuple->fields[i].get()).blocked();
-      // Blocks of the last operand may be partly empty: nothing follows them.
+      // Only the last operand may end in a partly filled block.
       if (!whole(dims(tuple->fields[i])[1]) && i + 1 < tuple->fields.size()) return {};
     }
     if (!any) return {};
@@ -358,7 +359,7 @@ class BlockRewriter {
             result[1]};
   }
 
-  // Channels from a whole block on, or any cut of rows and columns.
+  // Channel slices must begin at a whole block; rows and columns may be cut anywhere.
   PlacedBlocks strided_slice(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<StridedSliceAttrs>(c->attrs);
     auto in = dims(c->args[0]), result = dims(e);
@@ -387,7 +388,7 @@ class BlockRewriter {
     return {call("strided_slice", {blocked(c->args[0])}, made, e->span), result[1]};
   }
 
-  // A channel split at whole blocks; its parts are found through TupleGetItem.
+  // A channel split at block boundaries; its parts are accessed by TupleGetItem.
   PlacedBlocks split(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<SplitAttrs>(c->attrs);
     auto shape = dims(c->args[0]);
@@ -406,14 +407,14 @@ class BlockRewriter {
                       }),
                       e->span);
     split_parts_[e.get()] = parts;
-    // The tuple itself, for a user other than TupleGetItem: every part back in its plain layout is asked for there.
+    // The tuple used as a value, not by TupleGetItem: all parts return to the plain layout.
     std::vector<Expr> kids;
     for (const Expr& kid : children(e)) kids.push_back(plain(kid));
     return {with_children(e, kids), 0};
   }
 
-  // An operand of an elementwise op, shaped to broadcast against (N, C/v, H, W, v) or (N, C/v, D, H, W, v); null when
-  // it cannot. `rank`: of the plain result.
+  // An operand of an elementwise op, reshaped to broadcast against (N, C/v, H, W, v) or (N, C/v, D, H, W, v); null if
+  // it cannot. `rank`: that of the plain result.
   Expr operand(const Expr& arg, int64_t channels, size_t rank) {
     auto shape = dims(arg);
     const auto* type = tensor(arg);
@@ -465,7 +466,7 @@ class BlockRewriter {
     return constant && constant->data.size() == 1 && constant->data.at_double(0) != 0;
   }
 
-  const DataType dtype_;  // of the convolutions and pools that change
+  const DataType dtype_;  // of the convolutions and pools to be blocked
   const int lanes_;
   const std::string layout_, volume_layout_;
   std::unordered_map<const ExprNode*, PlacedBlocks> values_;

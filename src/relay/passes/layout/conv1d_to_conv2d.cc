@@ -12,7 +12,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// What an attribute of the width becomes for height and width.
+// Extends a width attribute to height and width.
 Sizes with_height(const Sizes& width, int64_t height) {
   Sizes out;
   for (int64_t w : width) out.insert(out.end(), {height, w});
@@ -31,7 +31,7 @@ int64_t raised_axis(int64_t axis) {
 }
 
 bool is_reshape(const Expr& e) { return called_op(e) && called_op(e)->facts.elements == Elements::kReshaped; }
-// The elements of `x` in another shape: what they had before earlier reshapes, if that is it.
+// Reshapes `x`; a reshape back to the shape before an earlier reshape gives the original.
 Expr reshaped(const Expr& x, const Sizes& shape) {
   Expr source = x;
   while (is_reshape(source)) source = arg(source, 0);
@@ -46,21 +46,21 @@ class Raiser {
   }
 
  private:
-  // The value as the old graph has it.
+  // The value in its original shape.
   const Expr& plain(const Expr& e) const { return plain_.at(e.get()); }
   std::vector<Expr> plains(const Expr& e, size_t first) const {
     std::vector<Expr> out;
     for (size_t i = first; i < as<CallNode>(e)->args.size(); ++i) out.push_back(plain(arg(e, i)));
     return out;
   }
-  // Whether the value was computed with a height.
+  // Whether the value was computed with a height axis.
   bool is_raised(const Expr& e) const { return raised_.count(e.get()) != 0; }
   static std::optional<Sizes> sizes(const Expr& e) {
     const auto* t = as_tensor(e->type);
     return t ? static_shape(t->shape) : std::nullopt;
   }
 
-  // (N, C, 1, W) for a value (N, C, W), or null.
+  // The value (N, C, W) as (N, C, 1, W), or null.
   Expr raise(const Expr& e) {
     if (auto it = raised_.find(e.get()); it != raised_.end()) return it->second;
     auto shape = sizes(e);
@@ -78,7 +78,7 @@ class Raiser {
     return axes && axes->size() == 3 && positive_axis((*axes)[0], 3) == 0 && positive_axis((*axes)[1], 3) == 2;
   }
 
-  // Records what `e` is with a height; its plain form is made of that.
+  // Records the form of `e` with a height axis; its plain form is derived from that.
   Expr keep(const Expr& e, const Expr& with_height) {
     found_ = true;
     raised_[e.get()] = with_height;
@@ -233,7 +233,7 @@ class Raiser {
     return made.ok() ? *made : Expr();
   }
 
-  // Over the width; the result's shape is the old one's, whether it keeps the axis or not.
+  // Reduces over the width; the result has the original shape, with or without keepdims.
   Expr reduce(const Expr& e) {
     const auto& a = attrs_of<ReduceAttrs>(e);
     if (a.exclude || !a.axis || a.axis->size() != 1 || positive_axis((*a.axis)[0], 3) != 2) return unmoved(e);
@@ -245,7 +245,7 @@ class Raiser {
     return a.keepdims ? keep(e, made) : reshape_to(made, *sizes(e));
   }
 
-  // Channels last: the height leaves behind the transpose.
+  // To channels last: the height axis is removed behind the transpose.
   Expr lowered_transpose(const Expr& e) {
     if (!swaps_last(e)) return unmoved(e);
     return reshape_to(transposed(raise(arg(e, 0)), {0, 2, 3, 1}, e->span), *sizes(e));
@@ -283,7 +283,7 @@ class Raiser {
 Result<Module> conv1d_to_conv2d(const Module& module, PassContext&) {
   return rewrite_functions(module, [](const Expr& function) -> Expr {
     const auto& node = *as<FunctionNode>(function);
-    // Islands do not cross bindings and branches.
+    // Islands do not cross bindings or branches.
     for (const Expr& e : post_order(function))
       if (as<LetNode>(e) || as<IfNode>(e) || as<MatchNode>(e)) return function;
     Expr body = Raiser().run(node.body);

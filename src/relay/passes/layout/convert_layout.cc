@@ -17,10 +17,10 @@ namespace {
 
 const ConfigKey<std::vector<std::string>> kDesired{"relay.ConvertLayout.desired_layouts", {}};
 
-// The layouts that each operator may be given: of its data, channels first and last, and of its kernel.
+// The supported data layouts of each operator (channels first, channels last) and its kernel layouts.
 struct Layouts {
   const char* op;
-  std::array<const char*, 2> data, kernel;  // no kernel: null
+  std::array<const char*, 2> data, kernel;  // kernel: null for operators without one
 };
 constexpr Layouts kLayouts[] = {
     {"nn.conv1d", {"NCW", "NWC"}, {"OIW", "WIO"}},
@@ -56,7 +56,7 @@ bool is_blocked(const std::string& layout) {
          std::all_of(layout.begin() + 4, layout.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// A call over operands whose layouts need not fit yet.
+// A call whose operands' layouts need not match yet: it is not typed.
 Expr loose_call(const Expr& like, const std::vector<Expr>& args, AttrsRef attrs, const char* op = nullptr) {
   Expr callee = op ? Expr(make_node<OpNode>(find_op(op))) : as<CallNode>(like)->callee;
   return make_node<CallNode>(std::move(callee), args, std::move(attrs), incomplete_type(), like->span);
@@ -70,7 +70,7 @@ bool is_depthwise(const Expr& e, const std::string& data, const std::string& ker
     return type && at < type->shape.size() ? type->shape[at].constant().value_or(-1) : -1;
   };
   const int64_t in = channels(0, data, 'C');
-  // A depthwise kernel's outputs may stand where the others' inputs do.
+  // A depthwise kernel may have its outputs on the input axis.
   return groups > 1 && in == groups && std::max(channels(1, kernel, 'O'), channels(1, kernel, 'I')) == groups;
 }
 
@@ -96,7 +96,7 @@ Expr converted_convolution(const Expr& e, const AttrsRef& attrs, const std::vect
   });
   if (!is_blocked(data)) return loose_call(e, args, std::move(out));
   if constexpr (std::is_same_v<A, Conv2DAttrs>) {
-    // A picture's few channels fill no block.
+    // The few channels of an image do not fill a block.
     const auto* type = as_tensor(arg(e, 0)->type);
     const int64_t block = std::stoll(data.substr(4)), channels = type->shape[1].constant().value_or(-1);
     if (op != "nn.conv2d" || (as<VarNode>(arg(e, 0)) && channels % block != 0)) return {};
@@ -171,7 +171,7 @@ Status check(const DesiredLayouts& desired) {
                         "it chooses for " + names + "; the operators around them follow");
     }
     const bool has_kernel = known->kernel[0] != nullptr;
-    // What has no kernel may be told "default" for its other operands.
+    // Operators without a kernel accept "default" for further operands.
     const bool more = has_kernel || (layouts.size() == 2 && layouts[1] == "default");
     if (layouts.empty() || layouts.size() > (more ? 2 : 1) ||
         (layouts[0] != "default" && layouts[0] != known->data[0] && layouts[0] != known->data[1] &&

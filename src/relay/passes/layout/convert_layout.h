@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConvertLayout: a network written in one layout becomes one in another (NCHW to NHWC and back).
+// ConvertLayout: converts a network from one layout to another (NCHW to NHWC and back).
 // What: the operators named in relay.ConvertLayout.desired_layouts ("nn.conv2d=NHWC,HWIO"; "default" for a layout's
-// usual
-//   kernel) run in the layout wanted; pools, normalisations, elementwise operators, concatenates, pads and reductions
-//   around them follow, so that layout_transform stands only where such an island begins and ends.
-// Requires: typed module. Ensures: the same values; results keep their layout.
+// usual kernel) run in the desired layout; pools, normalisations, elementwise operators, concatenates, pads and
+// reductions around them follow, so that layout_transform is needed only at the borders of such an island.
+// Requires: typed module.
+// Ensures: the same values; results keep their layout.
 // Why here: on request, before the default pipeline, whose AlterOpLayout knows NCHW.
 // Test: tests/relay/passes/convert_layout*.txt
 #pragma once

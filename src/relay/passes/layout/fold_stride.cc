@@ -9,7 +9,7 @@ namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// One axis of the convolution of stride 1: kernel element k becomes tap (k + shift) / stride of phase (k + shift) %
+// One axis of the stride-1 convolution: kernel element k becomes tap (k + shift) / stride of phase (k + shift) %
 // stride.
 struct Axis {
   int64_t stride, shift, taps, before, after;
@@ -61,7 +61,7 @@ Expr fold(const Expr& e) {
   const auto h = axis_of((*data)[2], (*result)[2], kernel[2], attrs.strides[0], top);
   const auto w = axis_of((*data)[3], (*result)[3], kernel[3], attrs.strides[1], left);
   if (!h || !w || 2 * h->products() * w->products() > static_cast<double>(kernel[2] * kernel[3])) return e;
-  // Below that the transforms of so few channels weigh more than what they save.
+  // With fewer outputs or pixels the Winograd transforms cost more than they save.
   if (kernel[0] < 16 || (*result)[2] * (*result)[3] < 784) return e;
   const int64_t n = (*data)[0], c = (*data)[1], rows = (*data)[2] / h->stride, columns = (*data)[3] / w->stride;
   Expr phases =

@@ -13,8 +13,8 @@
 namespace tilewright::relay {
 namespace {
 
-// A value of the new graph: it lies in `now` where the old graph has it in `before`. Results of several tensors are
-// lists.
+// A value of the new graph in layout `now`; in the old graph
+// its layout is `before`. One entry per result tensor.
 struct PlacedValue {
   Expr value;
   AxisLayout before, now;
@@ -39,7 +39,7 @@ class LayoutRewriter {
     if (fresh) it->second = {x, transform(x, *from, *to)};
     return it->second.second;
   }
-  // Axes that the value lacks come first, with size 1; scalars lie in every layout.
+  // Axes that the value lacks are added in front with size 1; scalars fit every layout.
   static Expr transform(const Expr& x, std::string from, const std::string& to) {
     Expr out = x;
     const size_t have = whole_axes(from), want = whole_axes(to);
@@ -67,7 +67,7 @@ class LayoutRewriter {
     return made.ok() ? *made : x;
   }
 
-  // The value as the old graph has it.
+  // The value in the old graph's layout.
   Expr realized(const PlacedValue& p, const Span& span) {
     if (!p.is_list) return transformed(p.value, p.now, p.before);
     std::vector<Expr> fields;
@@ -103,7 +103,7 @@ class LayoutRewriter {
     return PlacedValue{with_children(e, kids), {}, {}, {}};
   }
 
-  // A null value: the operator stays in its layout.
+  // A null value means: the operator keeps its layout.
   Result<PlacedValue> called(const Expr& e) {
     const CallNode& call = *as<CallNode>(e);
     std::vector<PlacedValue> inputs;
@@ -135,14 +135,14 @@ class LayoutRewriter {
     const OpDef* op = called_op(e);
     auto old = infer_layouts(*op, {call.attrs, nullptr, before, types});
     if (old && reads_other_axes(*old, before)) {
-      // It gives the axes other meanings than what computes them: it takes them as the old graph has them.
+      // The operator names axes differently from its operands' producers: it takes them in the old layout.
       before.assign(before.size(), {});
       now.assign(now.size(), {});
       for (size_t i = 0; i < args.size(); ++i) args[i] = plain(call.args[i]);
       old = infer_layouts(*op, {call.attrs, nullptr, before, types});
     }
     if (!old || !complete(*old) || old->in.size() != inputs.size()) {
-      // In its own layout only: what takes its place does, too.
+      // An operator that keeps its layout; a replacement must accept that, too.
       std::vector<Expr> kids = call.args;
       for (Expr& kid : kids) kid = plain(kid);
       return PlacedValue{TW_TRY(rule_(e, call.attrs, kids)), {}, {}, {}};
@@ -176,7 +176,7 @@ class LayoutRewriter {
       for (const Expr& field : tuple->fields) fields.push_back(next(field));
       if (fields != tuple->fields) arg = make_tuple(std::move(fields), arg->span);
     }
-    // Nothing moved: the node itself.
+    // Nothing changed: keep the node itself.
     if (at == now.size() && new_op == op && args == call.args && attrs_equal(fresh->attrs, call.attrs))
       return placed(e, e, *old, *fresh);
     auto result = try_call(new_op->name, std::move(args), fresh->attrs, e->span);
@@ -207,7 +207,8 @@ class LayoutRewriter {
   const LayoutRule& rule_;
   std::unordered_map<const ExprNode*, PlacedValue> values_;
   std::unordered_map<const ExprNode*, Expr> plains_;
-  std::map<std::pair<const ExprNode*, std::string>, std::pair<Expr, Expr>> transforms_;  // with what was transformed
+  // holds the transformed expression, so that the key stays valid
+  std::map<std::pair<const ExprNode*, std::string>, std::pair<Expr, Expr>> transforms_;
 };
 
 }  // namespace

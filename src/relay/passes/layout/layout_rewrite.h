@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts changed by rules about single operators: the operators around follow as far as they can, and layout_transform
-// stands only where layouts meet.
+// Changes layouts by rules about single operators: surrounding operators adapt as far as they can, and layout_transform
+// is inserted only between different layouts.
 #pragma once
 #include <functional>
 
@@ -8,8 +8,8 @@
 
 namespace tilewright::relay {
 
-// The call that takes `call`'s place, over `args`, which may lie in other layouts already, with `attrs`, which follow
-// them; null to leave it. Only its operator, attributes and operands are looked at.
+// The replacement of `call` over `args`, which may already have other layouts and to which `attrs` are adapted; null to
+// keep the call. Only operator, attributes and operands of the result are used.
 using LayoutRule = std::function<Result<Expr>(const Expr& call, const AttrsRef& attrs, const std::vector<Expr>& args)>;
 Result<Module> rewrite_layouts(const Module& module, const LayoutRule& rule);
 

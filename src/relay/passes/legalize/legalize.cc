@@ -23,7 +23,7 @@ bool has_other_layouts(const Module& module) {
 
 Result<Module> legalize(const Module& module, PassContext&) {
   Module usual = module;
-  // Whole islands first: transposes stand at their borders only.
+  // Convert whole islands first, so that transposes are needed at their borders only.
   if (has_other_layouts(module)) usual = TW_TRY(convert_layout(module, {{"nn.conv2d", {"NCHW", "OIHW"}}}));
   auto legal = [](const Expr&, const Expr& e) {
     Expr out = in_usual_layout(e);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// einsum as batched matrix products: the operands two by two, from the left.
+// einsum as batched matrix products, contracting the operands pairwise from the left.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -16,7 +16,7 @@ using Ints = std::vector<int64_t>;
 
 bool has(const std::string& letters, char c) { return letters.find(c) != std::string::npos; }
 
-// A tensor and the names of its axes, none twice.
+// A tensor with named axes, none repeated.
 struct Factor {
   Expr value;
   std::string axes;
@@ -26,7 +26,7 @@ class Contraction {
  public:
   explicit Contraction(std::map<char, int64_t> sizes) : sizes_(std::move(sizes)) {}
 
-  // The axes that `wanted` lacks are summed.
+  // Sums over the axes that are not in `wanted`.
   Factor summed(const Factor& x, const std::string& wanted) const {
     Ints gone;
     std::string left;
@@ -45,7 +45,7 @@ class Contraction {
     return {reordered(x.value, order), axes};
   }
 
-  // The product, summed over the axes that `wanted` lacks.
+  // The product of two factors, summed over the axes that are not in `wanted`.
   Factor product(Factor a, Factor b, const std::string& wanted) const {
     a = summed(a, wanted + b.axes), b = summed(b, wanted + a.axes);
     std::string batch, rows, columns, depth;
@@ -53,7 +53,7 @@ class Contraction {
     for (char c : b.axes)
       if (!has(a.axes, c)) columns += c;
     if (depth.empty()) return broadcast(a, b, batch + rows + columns);
-    // The operand whose axis is the result's last one comes second: the result needs no transpose.
+    // The operand with the result's last axis goes second, so that the result needs no transpose.
     if (!wanted.empty() && has(rows, wanted.back())) std::swap(a, b), std::swap(rows, columns);
     const Factor left = in_order(a, batch + rows + depth);
     const std::string by_rows = batch + columns + depth, by_depth = batch + depth + columns;
@@ -70,7 +70,7 @@ class Contraction {
   }
 
  private:
-  // Without a sum: every element of one with every element of the other.
+  // No contraction: an outer product by broadcasting.
   Factor broadcast(const Factor& a, const Factor& b, const std::string& axes) const {
     auto spread = [&](const Factor& x) {
       std::string own;
@@ -113,7 +113,7 @@ Expr einsum_of_products(const Expr& e) {
     const auto shape = static_shape(tensor_of(operands->fields[i]).shape);
     if (!shape) return e;
     for (size_t d = 0; d < axes.size(); ++d) {
-      // A diagonal, or an axis of one element that stands for many: the plain loops have those.
+      // Diagonals and broadcast axes of size 1 are left to the generic loop kernel.
       if (has(axes.substr(d + 1), axes[d])) return e;
       if ((*shape)[d] == 0) return e;
       if (auto [it, fresh] = sizes.try_emplace(axes[d], (*shape)[d]); !fresh && it->second != (*shape)[d]) return e;
@@ -123,7 +123,7 @@ Expr einsum_of_products(const Expr& e) {
   const Contraction contraction(std::move(sizes));
   Factor result = factors[0];
   for (size_t i = 1; i < factors.size(); ++i) {
-    std::string wanted;  // by what is still to come
+    std::string wanted;  // axes that the remaining operands and the result need
     for (size_t j = i + 1; j < factors.size(); ++j) wanted += factors[j].axes;
     result = contraction.product(result, factors[i], wanted + equation.result);
   }

@@ -14,14 +14,14 @@ std::optional<Ints> known_shape(const Expr& e) {
   return type ? static_shape(type->shape) : std::nullopt;
 }
 
-// Axis by axis, each output from its own slice.
+// Separable: axis by axis, each output from its own slice.
 template <class A>
 Expr adaptive(const Expr& e) {
   const auto& a = attrs_of<A>(e);
   auto in = known_shape(arg(e, 0)), out = known_shape(e);
   if (!in || !out) return e;
   if (*in == *out) return arg(e, 0);
-  // The channels of a block stand behind the picture.
+  // In a blocked layout the block of channels comes last.
   const size_t end = A().layout.size();
   const bool blocked = out->size() == end + 1 && a.layout.starts_with(A().layout);
   if (a.layout != A().layout && !blocked) return e;
@@ -80,7 +80,7 @@ Expr legal_upsampling(const Expr& e) {
       e->span);
 }
 
-// Sums of other dtypes than the kernel's, as float32; integers lose their fraction.
+// Other dtypes than the kernel's are computed in float32; integers are truncated afterwards.
 Expr legal_resize2d(const Expr& e) {
   const auto& a = attrs_of<Resize2DAttrs>(e);
   const DataType in = tensor_of(arg(e, 0)).dtype, out = tensor_of(e).dtype;
@@ -95,7 +95,7 @@ Expr legal_resize2d(const Expr& e) {
               out);
 }
 
-// H and W, then D: every method weighs the axes one by one.
+// Resizes H and W, then D: all methods are separable.
 Expr legal_resize3d(const Expr& e) {
   const auto& a = attrs_of<Resize3DAttrs>(e);
   auto in = known_shape(arg(e, 0)), out = known_shape(e);
@@ -119,8 +119,8 @@ Expr legal_resize3d(const Expr& e) {
   return reshape_to(x, *out);
 }
 
-// The same by axes: a window's mean is the mean of means, with its padding counted or not. Single precision has a
-// kernel.
+// Separable: the mean of a window is the mean of its means per axis, with padding counted or not. float32 has a kernel
+// of its own.
 Expr legal_avg_pool3d(const Expr& e) {
   const auto& a = attrs_of<AvgPool3DAttrs>(e);
   auto in = known_shape(arg(e, 0)), out = known_shape(e);
@@ -128,7 +128,7 @@ Expr legal_avg_pool3d(const Expr& e) {
   Ints pad = a.padding;
   if (pad.size() == 1) pad.assign(6, pad[0]);
   if (pad.size() == 3) pad.insert(pad.end(), a.padding.begin(), a.padding.end());
-  auto pooled = [&](const Expr& x, size_t h, size_t w) {  // axis numbers of the attributes; 3: none
+  auto pooled = [&](const Expr& x, size_t h, size_t w) {  // spatial axes by number; 3: none
     auto of = [&](const Ints& v, size_t axis, int64_t none) { return axis < 3 ? v[axis] : none; };
     return call("nn.avg_pool2d", {x}, make_attrs<AvgPool2DAttrs>([&](auto& p) {
                   p.pool_size = {of(a.pool_size, h, 1), of(a.pool_size, w, 1)};
@@ -146,7 +146,7 @@ Expr legal_avg_pool3d(const Expr& e) {
   return reshape_to(x, *out);
 }
 
-// Pools of everything, of other dtypes than the kernel's, as reductions.
+// Global pools of dtypes without a kernel, as reductions.
 Expr legal_global_pool(const Expr& e) {
   const auto& a = attrs_of<GlobalPool2DAttrs>(e);
   if (tensor_of(e).dtype == kFloat32 || a.layout != "NCHW" || !(a.out_layout.empty() || a.out_layout == a.layout))

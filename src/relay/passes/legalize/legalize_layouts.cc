@@ -17,7 +17,7 @@ Expr reordered(const Expr& x, std::vector<int64_t> axes) {
 
 namespace {
 
-// A permutation of the same letters; blocked layouts are not.
+// Whether one layout is a permutation of the other; false for blocked layouts.
 bool permutes(std::string a, std::string b) {
   std::sort(a.begin(), a.end());
   std::sort(b.begin(), b.end());

@@ -14,20 +14,20 @@ int64_t product_of(const Ints& extents) {
   return n;
 }
 
-// Integers below 32 bits are summed in int32.
+// Accumulation dtype: integers below 32 bits are summed in int32.
 DataType summed_in(DataType t) { return t.is_integral() && t.bits < 32 ? DataType(kInt32) : t; }
 
-// The shape with `batch` in front of its last two axes.
+// Broadcasts the axes before the last two to `batch`.
 Expr with_batch(const Expr& e, const Ints& batch) {
   auto shape = static_shape(tensor_of(e).shape);
   Ints wanted = batch;
   wanted.insert(wanted.end(), shape->end() - 2, shape->end());
   const int64_t own = product_of(Ints(shape->begin(), shape->end() - 2)), all = product_of(batch);
-  if (own == 1 || own == all) return e;  // kernels take these as they are
+  if (own == 1 || own == all) return e;  // kernels support these directly
   return call("broadcast_to", {e}, make_attrs<InitOpAttrs>([&](auto& a) { a.shape = wanted; }), e->span);
 }
 
-// Unsigned bytes by a constant matrix of signed ones, summed in int32: kernels take these as they are.
+// uint8 times a constant int8 matrix with int32 sums, which kernels support directly.
 bool is_byte_product(const Expr& e) {
   if (!is_call_to(e, "nn.dense") && !is_call_to(e, "nn.matmul")) return false;
   if (is_call_to(e, "nn.matmul") && attrs_of<MatmulAttrs>(e).transpose_a) return false;

@@ -21,7 +21,7 @@ std::optional<Ints> shape_of(const Expr& e) {
   const auto* type = as_tensor(e->type);
   return type ? static_shape(type->shape) : std::nullopt;
 }
-// The constant value(0) .. value(count - 1); nothing where such a table would dwarf the model.
+// The constant value(0) .. value(count - 1); nothing when it would be large compared with the model.
 template <class F>
 Expr table_of(int64_t count, F value, Ints shape = {}) {
   constexpr int64_t kLargest = 1 << 24;
@@ -135,7 +135,7 @@ Expr logsumexp(const Expr& e) {
   auto out = shape_of(e);
   if (!out) return e;
   Expr high = call("max", {x}, kept(a), e->span);
-  // The difference of two infinities is no number.
+  // inf - inf is NaN: replaced by zero before the subtraction.
   high = call("where", {one("isfinite", high), high, full_constant(0, tensor_of(x).dtype)}, {}, e->span);
   Expr sum = call("sum", {one("exp", both("subtract", x, high))}, as<CallNode>(e)->attrs, e->span);
   return both("add", one("log", sum), reshape_to(high, *out));
@@ -161,7 +161,7 @@ Expr variance(const Expr& e) {
   return both("multiply", v, full_constant(n / (n - 1), tensor_of(v).dtype));
 }
 
-// Among several axes: along one that they are run together to.
+// Over several axes: reduces along one merged axis.
 Expr flat_argument(const Expr& e) {
   const auto& a = attrs_of<ArgReduceAttrs>(e);
   auto in = shape_of(arg(e, 0)), out = shape_of(e);
@@ -208,7 +208,7 @@ Expr flat_scan(const Expr& e) {
 
 // --- indices and masks
 
-// Negative indices count from the end.
+// Wraps negative indices.
 Expr wrapped(const Expr& index, int64_t extent) {
   const DataType t = tensor_of(index).dtype;
   if (t.is_uint()) return index;
@@ -265,7 +265,7 @@ Expr meshgrid(const Expr& e) {
   return make_tuple(std::move(out));
 }
 
-// A take from the data with its indexed axes run together.
+// A take along the merged indexed axes.
 Expr gather_nd(const Expr& e) {
   const auto& a = attrs_of<GatherNDAttrs>(e);
   auto in = shape_of(arg(e, 0)), index = shape_of(arg(e, 1)), out = shape_of(e);
@@ -334,7 +334,7 @@ Expr filled(const Expr& e) {
               make_attrs<InitOpAttrs>([&](auto& a) { a.shape = *shape; }), e->span);
 }
 
-// The statistics of batch_norm come out as they went in.
+// At inference batch_norm returns its statistics unchanged.
 Expr batch_norm(const Expr& e) { return make_tuple({make_get(e, 0, e->span), arg(e, 3), arg(e, 4)}); }
 
 using LegalizeRule = Expr (*)(const Expr&);

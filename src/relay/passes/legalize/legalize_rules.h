@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of Legalize: one operator in, an equal expression of operators with kernels out; the call itself where the
-// rule does not apply (shapes that are not static, mostly).
+// The rules of Legalize: from one operator to an equal expression of operators with kernels. A rule returns the call
+// itself where it does not apply, mostly for shapes that are not static.
 #pragma once
 #include "relay/expr.h"
 
 namespace tilewright::relay {
-// Convolutions, pools and resizes in other than the usual layouts, between transposes.
+// Convolutions, pools and resizes in non-standard layouts, wrapped in transposes.
 Expr in_usual_layout(const Expr& e);
-// einsum, where no operand has an axis twice.
+// einsum without repeated axes in an operand.
 Expr einsum_of_products(const Expr& e);
 // Resizes and pools.
 Expr legal_upsampling(const Expr& e);
@@ -20,6 +20,6 @@ Expr legal_adaptive_pool2d(const Expr& e);
 Expr legal_adaptive_pool3d(const Expr& e);
 // Everything else.
 Expr written_in_kernels(const Expr& e);
-// A transpose; x itself where its axes stay.
+// A transpose; x itself when the permutation is the identity.
 Expr reordered(const Expr& x, std::vector<int64_t> axes);
 }  // namespace tilewright::relay

@@ -11,11 +11,11 @@
 namespace tilewright::relay {
 namespace {
 
-// How one kind of product is combined.
+// How one kind of product is merged.
 struct Kind {
-  // What must agree between siblings, as text; nothing when the call cannot take part.
+  // A signature that siblings must share; nothing when the call cannot take part.
   std::optional<std::string> (*signature)(const Expr& e);
-  // The axis of the weights that counts output channels, and of the result.
+  // The axes of output channels in the weights and in the result.
   int64_t weight_axis, out_axis;  // from the end when negative
   // The wide product over the concatenated weights.
   Expr (*widen)(const Expr& sibling, const Expr& data, const Expr& weights, int64_t channels);
@@ -56,7 +56,7 @@ std::optional<std::string> dense_signature(const Expr& e) {
   return is_call_to(e, "nn.dense") ? std::optional(attrs_of<DenseAttrs>(e).out_dtype) : std::nullopt;
 }
 
-// Weights of one shape only.
+// Requires weights of equal shape.
 std::optional<std::string> dense_batch_signature(const Expr& e) {
   auto out = dense_signature(e);
   if (out) *out += " " + shape_str(tensor_of(arg(e, 1)).shape);
@@ -71,7 +71,7 @@ Expr widen_dense(const Expr& sibling, const Expr& data, const Expr& weights, int
               sibling->span);
 }
 
-// Only with the right operand transposed (the classic default): its channels then are the second axis from the end.
+// Only with the right operand transposed (the classic default), so that its channels are the second axis from the end.
 std::optional<std::string> batch_matmul_signature(const Expr& e) {
   if (!is_call_to(e, "nn.batch_matmul") || !attrs_of<BatchMatmulAttrs>(e).transpose_b) return std::nullopt;
   const auto& b = tensor_of(arg(e, 1)).shape;
@@ -98,13 +98,13 @@ Users users_of(const std::vector<Expr>& order) {
   return users;
 }
 
-// One set of siblings, and what they have been combined into so far.
+// One set of siblings, and the combined expression so far.
 class Combiner {
  public:
   Combiner(const Kind& kind, std::vector<Expr> branches, const Users& users, const Expr& root)
       : kind_(kind), tips_(std::move(branches)), users_(users), root_(root) {}
 
-  // What each branch's last combined expression becomes; empty when nothing fits.
+  // Maps each branch's last combined expression to its replacement; empty when nothing can be combined.
   std::vector<std::pair<Expr, Expr>> run() {
     std::vector<Expr> weights;
     int64_t total = 0;
@@ -123,7 +123,7 @@ class Combiner {
   }
 
  private:
-  // The one operation that reads a branch's tip, or null.
+  // The only user of a branch's current end, or null.
   Expr follower(const Expr& tip) const {
     auto it = users_.find(tip.get());
     if (it == users_.end() || it->second.size() != 1 || tip == root_) return {};
@@ -152,7 +152,7 @@ class Combiner {
     return true;
   }
 
-  // The other operands of the branches side by side along their channels, where each has all of its branch's.
+  // Concatenates the branches' other operands along their channels, if each covers all channels of its branch.
   Expr joined_operands(const std::vector<Expr>& others, size_t rank, int64_t axis) const {
     const size_t own = tensor_of(others[0]).shape.size();
     const int64_t at = axis - static_cast<int64_t>(rank - own);
@@ -166,7 +166,7 @@ class Combiner {
     return concatenated(others, at);
   }
 
-  // tip op something-per-channel on every branch, the tip on the same side.
+  // Combines a binary operator with a per-channel operand, if every branch has it with the tip on the same side.
   Expr combined_binary(const OpDef* op, const std::vector<Expr>& next) {
     bool left = arg(next[0], 0) == tips_[0];
     std::vector<Expr> vectors, others;
@@ -191,7 +191,7 @@ class Combiner {
     std::vector<int64_t> shape(rank - static_cast<size_t>(axis), 1);
     Expr vector = concatenated(vectors, 0);
     shape[0] = channels_of(vector, 0);
-    // bias_add takes the vector as it is; broadcasting operators need the axes behind the channels.
+    // bias_add takes a vector; broadcasting operators need trailing unit axes.
     if (std::string_view(op->name) != "nn.bias_add") vector = reshape_to(vector, shape);
     auto out = left ? try_call(op->name, {wide_, vector}, as<CallNode>(next[0])->attrs, next[0]->span)
                     : try_call(op->name, {vector, wide_}, as<CallNode>(next[0])->attrs, next[0]->span);
@@ -225,7 +225,7 @@ class Combiner {
   std::vector<int64_t> sizes_;
 };
 
-// Sibling dense layers of weights of one shape as one batched product over stacked operands.
+// Merges sibling dense layers with equal weight shapes into one batched product over stacked operands.
 class Batcher {
  public:
   Batcher(std::vector<Expr> branches, const Users& users, const Expr& root)
@@ -261,7 +261,7 @@ class Batcher {
   }
 
  private:
-  // Operand i of all branches; vectors get a leading axis, so that they broadcast within their branch.
+  // Stacks operand i of all branches; vectors get a leading axis so that they broadcast within their branch.
   static Expr stacked(size_t i, const std::vector<Expr>& calls, bool widen) {
     std::vector<Expr> parts;
     for (const Expr& e : calls) {
@@ -309,8 +309,8 @@ class Batcher {
   Expr root_, batch_;
 };
 
-// Combines one set of siblings; null when there is none. One at a time, because the next set may read this one's
-// result.
+// Combines one set of siblings; null when there is none.
+// One at a time, because the next set may use its result.
 Expr combine_once(const Expr& function, const Kind& kind, size_t branches, bool to_batch, size_t* skip) {
   std::vector<Expr> order = post_order(function);
   std::map<std::pair<const ExprNode*, std::string>, std::vector<Expr>> sets;

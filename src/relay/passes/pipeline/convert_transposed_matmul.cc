@@ -46,7 +46,7 @@ Expr absorb_transposes(const Expr& e) {
   return out.ok() && type_equal((*out)->type, e->type) ? *out : e;
 }
 
-// Rows of the left side along the reduction, as kernels read them.
+// Makes the reduction axis of the left operand innermost, as kernels read it.
 template <class A>
 Expr with_rows(const Expr& e) {
   const auto& attrs = attrs_of<A>(e);
@@ -58,7 +58,7 @@ Expr with_rows(const Expr& e) {
               e->span);
 }
 
-// A product whose right side is one constant matrix for all batches.
+// A product whose right operand is one constant matrix, shared by all batches.
 template <class A>
 Expr to_dense(const Expr& e) {
   const auto& attrs = attrs_of<A>(e);

@@ -14,8 +14,8 @@ bool is_atom(const Expr& e) {
   return as<ConstructorNode>(e) || as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e);
 }
 
-// Whether a binding's value may be dropped or moved: evaluating it does nothing but give a value. Global functions that
-// are called are looked into; one that is being looked into already is taken to be pure.
+// Whether a binding's value is free of effects, so that it may be dropped or moved. Calls of global functions are
+// analysed; recursive ones are assumed pure while being analysed.
 class Purity {
  public:
   explicit Purity(const Module& module) : module_(module) {}
@@ -45,7 +45,7 @@ class Purity {
   std::map<std::string, bool> known_;
 };
 
-// Variables that functions inside `root` read: a value that moved there would be computed at another time.
+// Variables captured by functions inside `root`: a value moved there would be computed at another time.
 std::set<const ExprNode*> read_by_closures(const Expr& root) {
   std::set<const ExprNode*> out;
   for (const Expr& e : post_order(root, true))
@@ -61,7 +61,7 @@ Expr remove_dead_lets(const Expr& function, const DeadCodeOptions& options, Puri
     const auto* let = as<LetNode>(e);
     if (!let) return e;
     const ExprNode* var = as<LetNode>(original)->var.get();
-    const int count = uses.at(var);  // one use is the binding itself
+    const int count = uses.at(var);  // the binding itself counts as a use
     const bool pure = options.ignore_impurity || purity(let->value);
     if (count == 1 && pure) return let->body;
     if (is_atom(let->value) || (options.inline_once && count == 2 && pure && !inner.count(var)))
@@ -102,7 +102,7 @@ Result<Module> remove_unused_functions(const Module& module, PassContext&) {
 
 Result<Module> dead_code_elimination(const Module& module, const DeadCodeOptions& options) {
   Module current = module;
-  // Removing one binding may leave those it read unused.
+  // Removing a binding may make those it read unused.
   for (;;) {
     Purity purity(current);
     Module next =

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // DynamicToStatic: dyn.* operators whose shape operands turn out to be constants become their static forms.
-// What: constants are folded and static forms put in turn, until neither finds anything: a shape may be computed from
-// the
-//   shape of what just became static.
-// Requires: typed module. Ensures: the same values; a dyn.* operator remains where a value decides.
+// What: folding and conversion alternate until neither changes anything: a shape may be computed from the shape of what
+// just became static.
+// Requires: typed module.
+// Ensures: the same values; a dyn.* operator remains where a value decides.
 // Why here: first on models with computed shapes; everything after knows more.
 // Test: tests/relay/passes/dynamic_to_static*.txt
 #pragma once

@@ -18,7 +18,7 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
   return a.raw() == b.raw() || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-// Expressions that may be merged, by hash over their (already merged) operands.
+// Hash-consing: mergeable expressions by hash over their (already merged) operands.
 class Merger {
  public:
   explicit Merger(const std::function<bool(const Expr&)>& skip) : skip_(skip) {}
@@ -78,7 +78,8 @@ class Merger {
     if (children(a) != children(b)) return false;
     if (const auto* x = as<TupleGetItemNode>(a)) return x->index == as<TupleGetItemNode>(b)->index;
     if (as<TupleNode>(a)) return true;
-    // The types differ where each inference makes its own unknown dims: these are data dependent, not equal.
+    // Types differ when inference made separate unknown dims for both: they are data dependent and not known to be
+    // equal.
     return called_op(a) == called_op(b) && attrs_equal(as<CallNode>(a)->attrs, as<CallNode>(b)->attrs) &&
            type_equal(a->type, b->type);
   }
@@ -87,7 +88,8 @@ class Merger {
   std::unordered_map<uint64_t, std::vector<Expr>> by_hash_;
 };
 
-// One function's body; functions inside it get a table of their own, innermost first, without recursion over the graph.
+// One function's body; nested functions have separate tables and are processed innermost first, without recursion over
+// the graph.
 Expr merge_in_function(const Expr& function, const std::function<bool(const Expr&)>& skip) {
   Merger merger(skip);
   return rewrite_graph(function, [&](const Expr& original, const Expr& e) {

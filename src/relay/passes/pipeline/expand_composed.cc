@@ -48,7 +48,7 @@ Expr expanded(const Expr& e) {
   const auto& call = *as<CallNode>(e);
   std::vector<Type> types;
   for (const Expr& operand : call.args) types.push_back(operand->type);
-  // Its operands were checked when the call was made: what is refused now waits for sizes or values.
+  // The operands were checked when the call was made, so a failure here means that sizes or values are still unknown.
   auto made = op->expand(TypeArgs{types, call.args, call.attrs, call.span});
   return made.ok() ? *made : e;
 }

@@ -14,7 +14,7 @@ bool all_are(const std::vector<int64_t>& values, int64_t wanted) {
   return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
 }
 
-// Block size and margins of the axes H and W; nothing when another axis is cut, too.
+// Block size and padding of the axes H and W; nothing when another axis is affected, too.
 struct Spatial {
   std::vector<int64_t> block, before, after;
 };
@@ -57,7 +57,7 @@ Expr flatten(const Expr& e) {
     padding[i] = spread->before[i] - gathered->before[i];
     padding[i + 2] = spread->after[i] - gathered->after[i];
   }
-  // A crop of more than was padded would cut the dilated convolution's result.
+  // Cropping more than was padded would cut into the dilated convolution's result.
   if (std::any_of(padding.begin(), padding.end(), [](int64_t p) { return p < 0; })) return e;
   auto made = try_call("nn.conv2d", {arg(blocks, 0), arg(conv, 1)}, make_attrs<Conv2DAttrs>([&](auto& a) {
                          a = conv_attrs;

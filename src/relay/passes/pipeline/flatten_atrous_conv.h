@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FlattenAtrousConv: a convolution between space_to_batch_nd and batch_to_space_nd becomes one dilated convolution.
 // What: conv2d with unit strides, no padding and no dilation between the two, both of the same blocks over exactly its
-//   spatial axes; the blocks become the dilation, the paddings less the crops its padding.
+// spatial axes; the blocks become the dilation, the paddings less the crops its padding.
 // Requires: typed module.
 // Ensures: the same values; other combinations stay.
 // Why here: before layouts are chosen; models from frameworks without dilation write it so.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr ConfigKey<int64_t> kMaxBytes{"relay.FoldConstant.max_bytes", int64_t{256} << 20};
 constexpr ConfigKey<bool> kFoldQnn{"relay.FoldConstant.fold_qnn", false};
-// Constants that only repeat (broadcast_to, full, tile) are worth storing up to this size.
+// Constants that only repeat values (broadcast_to, full, tile) are stored up to this size.
 constexpr uint64_t kRepeatBytes = 64 << 10;
 
 // Bytes of a type of known shape; nothing for other types.
@@ -54,9 +54,9 @@ Expr fold_call(const Expr& e, int64_t max_bytes) {
   uint64_t input_bytes = 0;
   for (const Expr& operand : call.args) input_bytes += bytes_of(operand->type).value_or(0);
   if (!bytes || *bytes > static_cast<uint64_t>(max_bytes)) return e;
-  // Weights are laid out in blocks here, however many zeros fill the last one.
+  // layout_transform is folded regardless: it packs weights, even if most of the last block is padding.
   if (*bytes > kRepeatBytes && *bytes > 4 * input_bytes && !is_call_to(e, "layout_transform")) return e;
-  // An operator that refuses its operands (an index out of range) is left for the run to report.
+  // An operator that rejects its operands (an index out of range) is left for the run to report.
   auto result = evaluate_constant_call(e);
   if (!result.ok()) return e;
   if (as_tensor(call.type)) return make_constant(std::move(result->front()), e->span);
@@ -99,13 +99,13 @@ Expr fold_expr(const Expr& e, int64_t max_bytes) {
 Result<Module> fold_constant(const Module& module, PassContext& context) {
   const int64_t max_bytes = context.get(kMaxBytes);
   const bool fold_qnn = context.get(kFoldQnn);
-  // Quantised operators stay what passes after this one look for; dropout belongs to training.
+  // Quantised operators stay, since later passes look for them; dropout is only for training.
   auto stays = [&](const Expr& e) {
     const OpDef* op = called_op(e);
     const std::string_view name = op ? op->name : "";
     return name == "nn.dropout" || (!fold_qnn && name.starts_with("qnn."));
   };
-  bool bound = false;  // a variable became its constant, which what reads it may fold with
+  bool bound = false;  // a variable was replaced by its constant: its users may fold now
   auto fold = [&](const Expr&, const Expr& e) -> Expr {
     if (const auto* let = as<LetNode>(e); let && as<ConstantNode>(let->value)) {
       bound = true;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // FoldConstant: calls whose operands are all constants become constants.
 // What: evaluates them (constant_call.h); shape_of and ndarray_size of known shapes; fields of tuples; an If whose
-// condition is constant becomes its branch. Requires: typed module. Ensures: no pure call of constants remains, but
-// results that are larger than relay.FoldConstant.max_bytes, or that
-//   only repeat a smaller constant. Stateful operators are never folded.
+// condition is constant becomes its branch.
+// Requires: typed module.
+// Ensures: no pure call of constants remains, but results that are larger than relay.FoldConstant.max_bytes, or that
+// only repeat a smaller constant. Stateful operators are never folded.
 // Why here: after passes that leave arithmetic on weights (SimplifyInference, AlterOpLayout's packing).
 // Test: tests/relay/passes/fold_constant*.txt
 #pragma once

@@ -10,7 +10,7 @@
 namespace tilewright::relay {
 namespace {
 
-// [begin..., end...] for each spatial axis, from the one, n or 2n values attributes may hold.
+// Expands the one, n or 2n padding values of an attribute to [begin..., end...] of the spatial axes.
 std::vector<int64_t> both_sides(const std::vector<int64_t>& padding, size_t spatial) {
   std::vector<int64_t> out(2 * spatial, padding.empty() ? 0 : padding[0]);
   for (size_t i = 0; i < out.size(); ++i) {
@@ -55,8 +55,8 @@ Expr fold(const Expr& e, const std::string& layout) {
   return out.ok() && type_equal((*out)->type, e->type) ? *out : e;
 }
 
-// Without the taps at either end of the kernel that meet nothing but padding, whatever the output position: small maps
-// behind many strides, dilations wider than the map.
+// Removes taps at either end of the kernel that read only padding at every output position: small maps behind many
+// strides, or dilations wider than the map.
 template <class A>
 Expr trim(const Expr& e) {
   A attrs = attrs_of<A>(e);
@@ -102,7 +102,7 @@ bool counts_only_own_padding(const Expr& e) {
 template <class A>
 Expr fold_pool(const Expr& e) {
   const auto& attrs = attrs_of<A>(e);
-  // The zeros of the pad count in the mean, and so must they after; a window over the end would count more.
+  // The pad's zeros count in the mean and must keep doing so; a window past the end would count more.
   if (!counts_only_own_padding<A>(e) || attrs.ceil_mode) return e;
   Expr out = fold<A>(e, attrs.layout);
   if (out == e) return e;

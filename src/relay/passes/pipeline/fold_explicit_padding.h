@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // FoldExplicitPadding: zero padding in front of a convolution becomes the convolution's own padding.
 // What: conv(nn.pad(x, 0), w) -> conv(x, w, padding + pad) for nn.conv1d/2d/3d, when only spatial axes are padded, and
-//   average pooling that counts its padding likewise. Taps of a constant kernel that meet nothing but padding wherever
-//   the window stands go with that padding (dilations wider than the map, maps of one column).
-// Requires: typed module. Ensures: the same function.
+// average pooling that counts its padding likewise. Taps of a constant kernel that only ever read padding are removed,
+// with that padding (dilations wider than the map, maps of one column).
+// Requires: typed module.
+// Ensures: the same function.
 // Why here: before layouts are chosen; kernels read padding from halos instead of a copied tensor.
 // Test: tests/relay/passes/fold_explicit_padding*.txt
 #pragma once

@@ -12,14 +12,14 @@
 namespace tilewright::relay {
 namespace {
 
-// How deep a scale is pushed through a chain; real ones are three or four operators long.
+// Limit on the chain that a scale is pushed through; real ones are three or four operators long.
 constexpr int kMaxChain = 16;
 
 Tensor multiply_tensors(const Tensor& a, const Tensor& b) {
   return evaluate_constant_call(call("multiply", {make_constant(a), make_constant(b)})).value()[0];
 }
 
-// Constants and parameters, scaled or not; what a run computes is no weight.
+// Whether it is a weight: a constant or parameter, possibly scaled, but not computed at run time.
 bool is_weight(Expr e) {
   for (const auto* product = as_call(e, "multiply"); product && same_tensor_type(product->args[0], e);
        product = as_call(e, "multiply"))
@@ -27,7 +27,7 @@ bool is_weight(Expr e) {
   return constant_data(e) || as<VarNode>(e);
 }
 
-// Describes convolutions and dense layers of a floating dtype.
+// The channel axes of convolutions and dense layers of floating dtype.
 std::optional<WeightAxes> linear_info(const Expr& e) {
   const auto* call = as<CallNode>(e);
   const OpDef* op = called_op(e);
@@ -38,8 +38,8 @@ std::optional<WeightAxes> linear_info(const Expr& e) {
   return weight_axes(e);
 }
 
-// weights * s, where s runs over the output (or input) channels; the weights' own axis holds a group's channels only
-// when the other axis enumerates the groups.
+// weights * s, where s runs over the output (or input) channels. When the other axis enumerates the groups, the
+// weights' own axis has only the channels of one group.
 Tensor scale_weights(const Tensor& weights, const WeightAxes& info, const Tensor& s, bool output) {
   int64_t axis = output ? info.weight_out : info.weight_in;
   int64_t other = output ? info.weight_in : info.weight_out;
@@ -48,7 +48,7 @@ Tensor scale_weights(const Tensor& weights, const WeightAxes& info, const Tensor
   shape[static_cast<size_t>(axis)] = size;
   bool axis_spans_groups = output != info.transposed;
   if (info.groups == 1 || axis_spans_groups) return multiply_tensors(weights, s.reshaped(shape));
-  // One scale per (group, channel in group); the group is where the other axis lies.
+  // One scale per (group, channel in group); the group is that of the index along the other axis.
   int64_t others = weights.shape()[static_cast<size_t>(other)];
   shape[static_cast<size_t>(other)] = others;
   Tensor spread = Tensor::zeros(s.dtype(), shape);
@@ -65,12 +65,12 @@ std::optional<int64_t> extent(const Expr& e, int64_t axis) {
   return shape[static_cast<size_t>(axis)].constant();
 }
 
-// The axis of the weights along which one scale for each of the result's (or data's) channels lies, whatever the
-// weights are; nothing where a table of them would be needed.
+// The weights' axis along which one scale per channel of the result (or data) applies, independent of the weights'
+// values; nothing where a table of scales would be needed.
 std::optional<int64_t> weight_axis(const Expr& e, const WeightAxes& info, bool output) {
   if (info.groups == 1) return output ? info.weight_out : info.weight_in;
-  // The axis that goes through the groups has all output channels (input channels, of a transposed convolution); the
-  // others are those of a depthwise one.
+  // The axis that is divided into groups has all output channels (for a transposed convolution, input channels); the
+  // other cases are depthwise.
   const auto channels = extent(output ? e : arg(e, 0), output ? info.out_channel : info.data_channel);
   const int64_t axis = info.transposed ? info.weight_in : info.weight_out;
   const bool own = output != info.transposed || channels == info.groups;
@@ -85,14 +85,14 @@ bool all_positive(const Expr& e) {
   return true;
 }
 
-// A call whose operands are all constants is computed at once.
+// Folds a call whose operands are all constants.
 Expr computed(Expr e) {
   if (!is_constant_call(e)) return e;
   auto value = evaluate_constant_call(e);
   return value.ok() && value->size() == 1 ? make_constant(std::move((*value)[0]), e->span) : e;
 }
 
-// A vector of scales as it broadcasts along `axis` of a tensor of that rank.
+// Reshapes a vector of scales to broadcast along `axis` of a tensor of that rank.
 Expr along(const Expr& scale, size_t rank, int64_t axis) {
   const int64_t after = static_cast<int64_t>(rank) - axis - 1;
   if (after <= 0) return scale;
@@ -102,14 +102,14 @@ Expr along(const Expr& scale, size_t rank, int64_t axis) {
               }));
 }
 
-// x times the scales, where x is a tensor of `rank` axes or what is broadcast to one.
+// x times the scales, where x has `rank` axes or broadcasts to that.
 Expr scaled_along(const Expr& x, const Expr& scale, size_t rank, int64_t axis, const char* how = "multiply") {
   Expr factor = along(scale, rank, axis);
   if (constant_data(x)) factor = computed(factor);
   return computed(call(how, {x, factor}, {}, x->span));
 }
 
-// Whether `e` has one value (at most) for each place along `axis` of `like`, the same everywhere else.
+// Whether `e` varies only along `axis` of `like`.
 bool varies_along(const Expr& e, const Expr& like, int64_t axis) {
   const auto &own = tensor_of(e).shape, &shape = tensor_of(like).shape;
   if (own.size() > shape.size() || axis < 0) return false;
@@ -119,7 +119,7 @@ bool varies_along(const Expr& e, const Expr& like, int64_t axis) {
   return static_cast<size_t>(axis) >= base;
 }
 
-// The factor of a product as a vector over `axis` of the product; null where it is something else.
+// The factor of a product as a vector along `axis`; null if it varies otherwise.
 Expr channel_scale(const Expr& factor, const Expr& product, int64_t axis) {
   const size_t rank = tensor_of(product).shape.size();
   if (varies_along(factor, product, axis)) {
@@ -136,7 +136,7 @@ Expr channel_scale(const Expr& factor, const Expr& product, int64_t axis) {
   return values ? make_constant(std::move(*values)) : Expr();
 }
 
-// Offsets may be divided by it: no quotient is infinite, or larger by orders than what it stands for.
+// Whether dividing offsets by the scale is safe: no infinite quotients, nor any larger by orders of magnitude.
 bool is_moderate(const Expr& e) {
   const Tensor* t = constant_data(e);
   if (!t) return false;
@@ -147,8 +147,8 @@ bool is_moderate(const Expr& e) {
   return true;
 }
 
-// Where a scale may come from or go to: the axis it runs over, and whether it has to be positive on its way. It is a
-// constant: weights that are scaled by what a run computes could not be packed beforehand.
+// A path from a scale to weights: the axis, and whether the scale must be positive. The scale must be constant: weights
+// scaled by run-time values could not be packed in advance.
 struct ScaleWay {
   int64_t axis = 0;
   bool positive = false, divides = false;
@@ -162,20 +162,21 @@ struct ScaleWay {
   }
 };
 
-// Element by element, a positive factor goes through.
+// Elementwise operators that commute with a positive factor.
 bool is_scaled_elementwise(const OpDef& op) {
   return op.facts.scaling != Scaling::kOther && op.pattern == OpPattern::kElemWise;
 }
-// Whether an operator of its own layout (a pool) keeps that axis as its channels: along others its windows mix factors.
+// Whether `axis` is the channel axis of an operator with its own layout (a pool); along other axes its windows would
+// mix different scales.
 bool keeps_channels(const Expr& e, int64_t axis) {
   const auto& attrs = as<CallNode>(e)->attrs;
   if (!attrs) return true;
   for (const auto& [name, text] : attr_texts(attrs))
-    if (name == "layout") return text.find('C') == static_cast<size_t>(axis) + 1;  // behind its quotation mark
+    if (name == "layout") return text.find('C') == static_cast<size_t>(axis) + 1;  // after the opening quotation mark
   return true;
 }
 
-// The layer with its weights scaled along the channels of the result or of the data.
+// The layer with its weights scaled along the channels of its result or data.
 Expr with_scaled_weights(const Expr& e, const WeightAxes& info, const Expr& scale, bool output) {
   std::vector<Expr> args = as<CallNode>(e)->args;
   const Expr values = constant_data(args[1]) ? computed(scale) : scale;
@@ -195,7 +196,7 @@ class BackwardFolder {
   Expr fold(const Expr& root) {
     return rewrite_expr(root, [this](const Expr& original, const Expr& e) {
       Expr out = fold_product(e);
-      // The replacement is used as often as what it replaces; it may be looked through again further down.
+      // The replacement has the uses of what it replaces, so that it can be folded through again.
       if (!(out == original)) uses_[out.get()] = uses_[original.get()];
       kept_.push_back(out);
       return out;
@@ -226,7 +227,7 @@ class BackwardFolder {
     return e;
   }
 
-  // How a scale of `e` reaches weights at no cost.
+  // How a scale of `e` can reach weights without additional operators.
   std::optional<ScaleWay> way_to_weights(const Expr& e, int depth) {
     const OpDef* op = called_op(e);
     if (!op || depth > kMaxChain || !used_once(e)) return std::nullopt;
@@ -260,12 +261,12 @@ class BackwardFolder {
     return way;
   }
 
-  // What is added can be scaled, too: it is a constant, or has one value a channel.
+  // Whether the added operand can be scaled: a constant, or one value per channel.
   static bool is_offset(const Expr& e, const Expr& sum, int64_t axis) {
     return constant_data(e) || varies_along(e, sum, axis);
   }
 
-  // `e` with every element multiplied by its channel's scale; its way to weights is known.
+  // Multiplies `e` by its channels' scale along the path found by way_to_weights.
   Expr push(const Expr& e, const Expr& scale, int64_t axis, const Span& span) {
     std::string_view name = called_op(e)->name;
     if (auto info = linear_info(e)) {
@@ -286,13 +287,13 @@ class BackwardFolder {
     return made(with_children(e, args));
   }
 
-  // Scales beside constants are computed at once.
+  // Applies the scale to an operand; constants are folded.
   static Expr beside(const Expr& operand, const Expr& scale) {
     return constant_data(operand) ? computed(scale) : scale;
   }
 
   UseCounts uses_;
-  std::vector<Expr> kept_;  // keeps addresses of uses_ from being reused
+  std::vector<Expr> kept_;  // keeps addresses that are keys of uses_ from being reused
 };
 
 // conv(... multiply(x, s) ..., w) -> conv(... x ..., w * s), where every use of the product can do so.
@@ -306,10 +307,10 @@ class ForwardFolder {
 
  private:
   struct Scaled {
-    Expr result, value, scale;  // result = value * scale; kept for their addresses
+    Expr result, value, scale;  // result = value * scale; held so that their addresses stay valid
   };
 
-  // Tells the operands of `e` what its use of them would do with a scale.
+  // Propagates from `e` to its operands what this use could do with a scale.
   void send(const Expr& e) {
     const std::vector<Expr> operands = children(e);
     std::vector<std::optional<ScaleWay>> to(operands.size());

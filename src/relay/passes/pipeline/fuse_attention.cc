@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMinQueries = 8;
 
-// Sizes of a tensor; empty where one is free.
+// The shape of a tensor; empty when a size is free.
 std::vector<int64_t> dims_of(const Expr& e) {
   return static_shape(tensor_of(e).shape).value_or(std::vector<int64_t>{});
 }
@@ -32,7 +32,7 @@ std::vector<int64_t> permutation_of(const Expr& transpose) {
   return axes;
 }
 
-// The other factor of a product with a constant, or of a quotient by one; the constant joins `scale`.
+// Strips a factor or divisor that is constant, and multiplies it into `scale`.
 Expr without_scale(const Expr& e, double* scale) {
   for (size_t i : {size_t{0}, size_t{1}}) {
     bool divide = is_call_to(e, "divide");
@@ -46,7 +46,7 @@ Expr without_scale(const Expr& e, double* scale) {
   return {};
 }
 
-// A piece of a tensor along one axis, in whichever way it was cut; `dropped`: the axis (of extent 1) is gone.
+// A slice of a tensor along one axis, however it was expressed; `dropped`: the axis (of extent 1) was removed.
 struct Part {
   Expr whole;
   int64_t axis = 0, begin = 0;
@@ -109,14 +109,15 @@ std::optional<Part> part_of(const Expr& e) {
   return part;
 }
 
-// Query, key or value where it can be read from: its axes named, leading ones first.
+// Where query, key or value can be read from: a tensor with named axes, leading ones first.
 struct Source {
   Expr tensor;
-  std::string layout;  // a permutation of BHSD; without B where B and H are one; with T where one of several is picked
+  // a permutation of BHSD; without B where B and H are one axis; with T where one of several is selected
+  std::string layout;
   int64_t first = 0, group = 1;
 };
 
-// x when `e` is heads of a slice of x's last axis, (..., H * D) -> (..., H, D).
+// Recognises heads that are cut from a slice of x's last axis, (..., H * D) -> (..., H, D).
 bool cut_from_merged(Source* s) {
   const Expr& e = s->tensor;
   size_t rank = tensor_of(e).shape.size();
@@ -134,8 +135,8 @@ bool cut_from_merged(Source* s) {
   return true;
 }
 
-// The tensor behind heads that groups of query heads share, spelled as an axis that is broadcast and merged:
-// (B, H, S, D) -> (B, H, 1, S, D) -> (B, H, times, S, D) -> (B, H * times, S, D).
+// Recognises grouped-query heads, which are broadcast and merged: (B, H, S, D) -> (B, H, 1, S, D) -> (B, H, times, S,
+// D) -> (B, H * times, S, D).
 bool shared_heads(Source* s) {
   const Expr& e = s->tensor;
   if (s->layout != "BHSD" || s->group != 1 || !is_call_to(e, "reshape")) return false;
@@ -156,7 +157,7 @@ bool shared_heads(Source* s) {
   return true;
 }
 
-// The source with the picked axis merged into its heads; null tensor where they do not lie side by side.
+// Merges the selecting axis into the heads; a null tensor if the two are not adjacent.
 Source with_picked_heads(const Source& s) {
   const size_t at = s.layout.find('T');
   if (at == std::string::npos) return s;
@@ -171,7 +172,7 @@ Source with_picked_heads(const Source& s) {
   return out;
 }
 
-// Follows an operand up through transposes, scales, shared heads and cuts. `last_is_size`: its D axis must stay last.
+// Traces an operand through transposes, scales, shared heads and slices. `last_is_size`: its D axis must remain last.
 Source trace(const Expr& e, std::string layout, bool last_is_size, double* scale) {
   Source s{e, layout, 0, 1}, accepted = s;
   double accepted_scale = scale ? *scale : 1, own = accepted_scale;
@@ -217,7 +218,7 @@ struct Scores {
   std::vector<Expr> masks;
 };
 
-// The product behind scales and masks; every step on the way must have one reader.
+// The product behind scales and masks; every expression in between must have a single use.
 bool find_scores(const Expr& e, const std::function<bool(const Expr&)>& read_once, Scores* out) {
   if (!read_once(e)) return false;
   if (is_call_to(e, "nn.batch_matmul")) return out->product = e, true;
@@ -226,7 +227,7 @@ bool find_scores(const Expr& e, const std::function<bool(const Expr&)>& read_onc
     size_t before = out->masks.size();
     if (!find_scores(inner, read_once, out)) return false;
     out->scale *= scale;
-    return out->masks.size() == before;  // a scaled mask is another function
+    return out->masks.size() == before;  // a scale outside of a mask is another function
   }
   if (is_call_to(e, "add"))
     for (size_t i : {size_t{0}, size_t{1}}) {
@@ -239,7 +240,7 @@ bool find_scores(const Expr& e, const std::function<bool(const Expr&)>& read_onc
       return true;
     }
   if (is_call_to(e, "reshape") && is_call_to(arg(e, 0), "add") && read_once(arg(e, 0))) {
-    // A mask added where the batch is taken apart: (B * W, H, S, S) -> (B, W, H, S, S) + mask -> (B * W, H, S, S).
+    // A mask added with the batch split: (B * W, H, S, S) -> (B, W, H, S, S) + mask -> (B * W, H, S, S).
     const Expr& sum = arg(e, 0);
     auto own = static_shape(tensor_of(e).shape), apart = static_shape(tensor_of(sum).shape);
     for (size_t i : {size_t{0}, size_t{1}}) {
@@ -265,7 +266,7 @@ bool find_scores(const Expr& e, const std::function<bool(const Expr&)>& read_onc
   }
   if (is_call_to(e, "where"))
     for (size_t i : {size_t{1}, size_t{2}}) {
-      // A constant so low that a score added to it changes nothing the softmax shows.
+      // A constant so low that the softmax of any score plus it is zero.
       auto low = uniform_value(arg(e, 3 - i));
       if (!low || *low > -1e4 || !same_tensor_type(arg(e, i), e) || !find_scores(arg(e, i), read_once, out)) continue;
       Expr none = make_scalar(0, kFloat32), hidden = make_scalar(*low, kFloat32);
@@ -275,7 +276,7 @@ bool find_scores(const Expr& e, const std::function<bool(const Expr&)>& read_onc
   return false;
 }
 
-// The sum of the masks with rank 4, or null when there is none; false when they do not fit.
+// The sum of the masks, reshaped to rank 4; null without masks; false when they do not fit.
 bool sum_masks(const std::vector<Expr>& masks, size_t rank, Expr* out) {
   Expr sum;
   for (const Expr& mask : masks) {
@@ -293,14 +294,14 @@ bool sum_masks(const std::vector<Expr>& masks, size_t rank, Expr* out) {
   return true;
 }
 
-// Keys or values of one head, where they were repeated for all.
+// The single head of keys or values that were broadcast to all heads.
 Expr of_one_head(const Expr& e) {
   if (!is_call_to(e, "broadcast_to") || !static_shape(tensor_of(e).shape)) return e;
   auto all = dims_of(e), own = dims_of(arg(e, 0));
   return own.size() == 4 && own[1] == 1 && (own[1] = all[1], own == all) ? arg(e, 0) : e;
 }
 
-// The attention itself, rank 4, in the order BHSD; null when `e` is something else.
+// The attention call, of rank 4 in the order BHSD; null when `e` does not match.
 Expr match(const Expr& e, const std::function<bool(const Expr&)>& read_once) {
   if (!is_call_to(e, "nn.batch_matmul")) return {};
   const auto& mix = attrs_of<BatchMatmulAttrs>(e);
@@ -314,7 +315,7 @@ Expr match(const Expr& e, const std::function<bool(const Expr&)>& read_once) {
   const auto& product = attrs_of<BatchMatmulAttrs>(scores.product);
   const Expr query = arg(scores.product, 0), key = of_one_head(arg(scores.product, 1));
   if (!is_static_float(query, rank) || !is_static_float(key, rank) || !is_static_float(scores.product, rank)) return {};
-  // No batch is broadcast below, but one head of keys and values may serve all.
+  // The batch must not be broadcast below; a single head of keys and values may serve all.
   const auto s_dims = dims_of(softmax), wanted = dims_of(e);
   if (s_dims[rank - 2] < kMinQueries || dims_of(scores.product) != s_dims) return {};
   auto fits = [&](const Expr& x) { return std::equal(wanted.begin(), wanted.end() - 2, dims_of(x).begin()); };
@@ -346,7 +347,7 @@ Expr match(const Expr& e, const std::function<bool(const Expr&)>& read_once) {
   return out.ok() ? *out : Expr();
 }
 
-// transpose(attention), perhaps behind a reshape that drops the one batch: the attention in that layout.
+// transpose(attention), possibly behind a reshape that drops a batch of one: the attention with that output layout.
 Expr absorb_transpose(const Expr& e) {
   if (!is_call_to(e, "transpose")) return {};
   Expr inner = arg(e, 0);
@@ -373,7 +374,7 @@ Expr absorb_transpose(const Expr& e) {
 Result<Module> fuse_attention(const Module& module, PassContext&) {
   return rewrite_functions(module, [](const Expr& function) {
     UseCounts uses = count_uses(function);
-    // Results that were made here, by the attention call, with what they stand for.
+    // Replacements made here, by the attention call, with what they replace.
     std::unordered_map<const ExprNode*, Expr> original_of;
     std::vector<Expr> kept;
     return rewrite_expr(function, [&](const Expr& original, const Expr& e) {

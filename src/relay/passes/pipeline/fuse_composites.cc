@@ -34,7 +34,7 @@ struct Deviation {
   double epsilon;
 };
 
-// mean(c * c) + eps, where c is x - mean(x) (each export writes its own copy of it).
+// mean(c * c) + eps, where c is x - mean(x) (exporters may write separate copies of c).
 std::optional<Deviation> variance_of(const Expr& e) {
   const auto* sum = as_call(e, "add");
   if (!sum) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<Deviation> variance_of(const Expr& e) {
     if (is_call_to(square, "multiply") && arg(square, 0) == arg(square, 1)) factor = arg(square, 0);
     if (is_call_to(square, "power") && is_uniform(arg(square, 1), 2)) factor = arg(square, 0);
     if (!factor) continue;
-    // The shortest decimal of the float: 1e-05 rather than its neighbour in binary.
+    // The shortest decimal that rounds to the float: 1e-05 rather than its exact binary value.
     double decimal = std::stod(format("{}", static_cast<float>(*epsilon)));
     if (Expr source = centred_source(factor)) return Deviation{source, decimal};
   }
@@ -102,7 +102,7 @@ Expr match_bare(const Expr& e) {
   return layer_norm(match->source, ones, zeros, match->epsilon, false, false, e->span);
 }
 
-// A product or sum with a vector joins a layer_norm that has none of its own yet.
+// Absorbs a product or sum with a vector into a layer_norm that has no gamma or beta yet.
 Expr absorb(const Expr& e, const UseCounts& uses, const std::unordered_map<const ExprNode*, Expr>& original_of) {
   bool product = is_call_to(e, "multiply");
   if (!product && !is_call_to(e, "add")) return {};
@@ -123,12 +123,12 @@ Expr absorb(const Expr& e, const UseCounts& uses, const std::unordered_map<const
   return {};
 }
 
-// Whether a scalar constant is `value` as an exporter writes it: rounded to float32, perhaps through its reciprocal.
+// Whether a scalar constant is `value` as exporters write it: rounded to float32, possibly via its reciprocal.
 bool is_about(std::optional<double> constant, double value) {
   return constant && std::fabs(*constant / value - 1) < 1e-6;
 }
 
-// x and the function of x * scale behind 1 + f(x * scale), anywhere among the factors of a product.
+// x and 1 + f(x * scale), found among the factors of a product.
 struct Gate {
   Expr sum, inner;  // 1 + f(inner)
   bool erf;
@@ -145,7 +145,7 @@ std::optional<Gate> find_gate(const Expr& e, int depth) {
   return left ? left : find_gate(arg(e, 1), depth - 1);
 }
 
-// Multiplies the constant factors of a product into `scale`; false when it has others than `sum` and `x`, once each.
+// Multiplies constant factors into `scale`; false if there are others than `sum` and `x`, each once.
 bool only_factors(const Expr& e, const Expr& sum, const Expr& x, int depth, double* scale, int* sums, int* xs) {
   if (e == sum) return ++*sums == 1;
   if (x ? e == x : !is_call_to(e, "multiply") && !uniform_value(e)) return ++*xs == 1;
@@ -198,7 +198,7 @@ Expr match_gelu(const Expr& e) {
 Result<Module> fuse_composites(const Module& module, PassContext&) {
   return rewrite_functions(module, [](const Expr& function) {
     UseCounts uses = count_uses(function);
-    // The layer_norms made here, with the expressions they stand for, whose uses are known.
+    // Layer normalisations made here, with the expressions they replace, whose uses are known.
     std::unordered_map<const ExprNode*, Expr> original_of;
     std::vector<Expr> kept;
     return rewrite_expr(function, [&](const Expr& original, const Expr& e) {

@@ -17,7 +17,7 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-// Sets of expressions on one device (union-find), each with its device once that is known.
+// Union-find of expressions that share a device, with the device once it is known.
 class Domains {
  public:
   // Errors: InvalidArgument when both sets have devices and they differ.
@@ -124,7 +124,7 @@ Result<Expr> planned(const Expr& function, const Device& fallback) {
     TW_TRY_STATUS(constrain(e, domains));
   }
   if (!any && fallback == Device{}) return function;
-  // What no copy parts from the result is on the result's device (lowering reads it).
+  // Everything not separated by a copy is on the result's device (lowering reads it).
   const Expr& body = as<FunctionNode>(function)->body;
   const auto* fields = as<TupleNode>(body);
   const Device result = domains.of(fields && !fields->fields.empty() ? fields->fields[0] : body, fallback);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The number that all elements are, in a constant or in what is filled.
+// The value that all elements of a constant or filled tensor share.
 std::optional<double> one_number(const Expr& e) {
   if (is_call_to(e, "zeros") || is_call_to(e, "zeros_like")) return 0;
   if (is_call_to(e, "ones") || is_call_to(e, "ones_like")) return 1;
@@ -23,7 +23,7 @@ std::optional<double> one_number(const Expr& e) {
   if (is_call_to(e, "full_like")) return uniform_value(arg(e, 1));
   return uniform_value(e);
 }
-// A tensor of one number beside one of the same type: the number alone.
+// An operand filled with one value becomes a scalar, if the other operand has the result's type.
 Expr with_scalar(const Expr& e) {
   for (size_t i : {size_t{0}, size_t{1}}) {
     const Expr &filled = arg(e, i), &other = arg(e, 1 - i);
@@ -38,15 +38,15 @@ Expr with_scalar(const Expr& e) {
   return {};
 }
 
-// The operand that is left when the other is the constant `neutral` on either side; the type must stay.
+// x op neutral -> x, with the constant on either side, if the type is unchanged.
 Expr drop_neutral(const Expr& e, double neutral, bool right_only = false) {
   if (one_number(arg(e, 1)) == neutral && same_tensor_type(arg(e, 0), e)) return arg(e, 0);
   if (!right_only && one_number(arg(e, 0)) == neutral && same_tensor_type(arg(e, 1), e)) return arg(e, 1);
   return {};
 }
 
-// (x op c1) op c2 -> x op (c1 op c2) for an associative, commutative operator; only where the merged constant is not
-// larger than the two.
+// (x op c1) op c2 -> x op (c1 op c2) for associative and commutative operators; only if the merged constant is not
+// larger than both.
 Expr merge_constants(const Expr& e, const char* op) {
   for (size_t i : {size_t{0}, size_t{1}}) {
     const Expr &outer = arg(e, i), &inner = arg(e, 1 - i);
@@ -78,7 +78,7 @@ Expr simplify_multiply(const Expr& e) {
 
 Expr simplify_subtract(const Expr& e) {
   if (Expr out = drop_neutral(e, 0, true)) return out;
-  // x - c -> x + (-c), so that chains of constants meet; unsigned integers keep their subtraction.
+  // x - c -> x + (-c), so that chains of constants can be merged; not for unsigned integers.
   const Expr& c = arg(e, 1);
   if (!constant_data(c) || !(is_float_tensor(c) || tensor_of(c).dtype.is_int())) return {};
   return call("add", {arg(e, 0), fold_expr(call("negative", {c}, {}, c->span), kFoldBytes)}, {}, e->span);
@@ -91,8 +91,8 @@ Expr simplify_divide(const Expr& e) {
   if (is_call_to(y, "sqrt")) {
     Expr inverse = call("rsqrt", {arg(y, 0)}, {}, y->span);
     if (is_uniform(x, 1) && same_tensor_type(inverse, e)) return inverse;
-    // Pays when the root is taken of fewer elements than are divided: a normalisation's deviation. A constant is
-    // multiplied as the classic pass has it.
+    // Pays off when the root has fewer elements than the dividend: a normalisation's deviation. A constant dividend is
+    // multiplied, as in the classic pass.
     if (!same_tensor_type(y, e) || constant_data(x)) return call("multiply", {x, inverse}, {}, e->span);
   }
   // 1 / (1 + exp(-z))
@@ -108,7 +108,7 @@ Expr simplify_divide(const Expr& e) {
   if (!c || constant_data(x)) return {};
   for (int64_t i = 0; i < c->size(); ++i) {
     double inverse = 1 / c->at_double(i);
-    // Subnormal or overflowing inverses would lose more than a rounding.
+    // Not when the inverse is subnormal or overflows: that would lose more than a rounding error.
     if (!std::isfinite(inverse) || std::fabs(inverse) < std::numeric_limits<float>::min() ||
         std::fabs(inverse) > std::numeric_limits<float>::max())
       return {};
@@ -131,7 +131,7 @@ Expr simplify_power(const Expr& e) {
   return {};
 }
 
-// Bounds of clip-like operators with a scalar limit.
+// The bounds of clip-like operators with scalar limits.
 struct Bounds {
   Expr source;
   double low = -kInfinity, high = kInfinity;
@@ -158,7 +158,7 @@ Expr clipped(const Expr& x, double low, double high, const Span& span) {
               span);
 }
 
-// Floats only: an integer's infinite bound would have to be a number. Nothing is merged when the result is one value.
+// Floats only: infinite bounds have no integer equivalent. Not when the merged range is empty or a single value.
 Expr merge_clips(const Expr& e) {
   if (!is_float_tensor(e)) return {};
   auto outer = bounds_of(e);
@@ -172,7 +172,7 @@ Expr merge_clips(const Expr& e) {
   return clipped(outer->source, outer->low, outer->high, e->span);
 }
 
-// Bounds that the integers of the dtype cannot leave.
+// Removes bounds that the dtype's integers cannot exceed.
 Expr drop_idle_clip(const Expr& e) {
   const DataType dtype = tensor_of(e).dtype;
   if (!dtype.is_integral() || dtype.bits > 32) return {};
@@ -181,7 +181,8 @@ Expr drop_idle_clip(const Expr& e) {
   return idle ? arg(e, 0) : Expr();
 }
 
-// The order of integers is that of what they stand for, at one positive scale that keeps neighbours apart in float32.
+// Comparison of dequantized values as comparison of integers: equal for a positive scale that keeps neighbouring
+// integers distinct in float32.
 Expr order_of_integers(const Expr& e) {
   const Expr& real = arg(e, 0);
   if (!is_call_to(real, "qnn.dequantize")) return {};

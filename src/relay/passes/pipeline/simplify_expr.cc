@@ -10,8 +10,8 @@
 namespace tilewright::relay {
 namespace {
 
-constexpr int kMaxSteps = 64;   // rules applied in a row to one expression
-constexpr int kMostRounds = 4;  // over the whole graph; chains settle in one, since operands are simplified first
+constexpr int kMaxSteps = 64;   // rules applied in sequence to one expression
+constexpr int kMostRounds = 4;  // passes over the graph; chains settle in one, since operands are simplified first
 
 using RulesByOp = std::map<std::string_view, std::vector<Expr (*)(const Expr&)>>;
 
@@ -42,9 +42,9 @@ Expr simplify(const Expr& original, Expr e) {
   for (int step = 0; step < kMaxSteps; ++step) {
     Expr next = simplify_once(e);
     if (!next) return e;
-    // Unknown dimensions are equal by identity only; a rewrite that renames them would not fit its users.
+    // Unknown dimensions are equal by identity only; a rewrite with new ones would not match its users' types.
     if (!type_equal(next->type, e->type)) return e;
-    // What is filled says so; FoldConstant may write it out.
+    // A fill is kept as an operator; FoldConstant decides whether to store it.
     const bool fills = is_call_to(next, "full") || is_call_to(next, "zeros") || is_call_to(next, "ones");
     e = fills ? next : fold_expr(next, kFoldBytes);
   }

@@ -11,7 +11,7 @@ namespace {
 
 Expr scalar_like(double value, const Expr& e) { return make_scalar(value, tensor_of(e).dtype); }
 
-// A vector along `axis` of a tensor of rank `rank`, ready to broadcast against it.
+// Reshapes a vector to broadcast along `axis` of a tensor of rank `rank`.
 Expr along_axis(const Expr& vector, int64_t axis, size_t rank, const Span& span) {
   int64_t trailing = static_cast<int64_t>(rank) - 1 - axis;
   if (trailing == 0) return vector;
@@ -88,7 +88,7 @@ Expr expand_instance_norm(const Expr& e) {
   return scaled_and_shifted(e, normalised(arg(e, 0), axes, attrs.epsilon, e->span), attrs, axis, rank);
 }
 
-// Only for shapes that are known: the groups need a reshape and back.
+// Requires known shapes: splitting into groups needs a reshape and back.
 Expr expand_group_norm(const Expr& e) {
   const auto& attrs = attrs_of<GroupNormAttrs>(e);
   auto shape = static_shape(tensor_of(arg(e, 0)).shape);
@@ -117,7 +117,7 @@ Expr expand_l2_normalize(const Expr& e) {
   return call("multiply", {x, call("rsqrt", {floor}, {}, e->span)}, {}, e->span);
 }
 
-// The layer_norm kernel normalises the innermost axis of float32.
+// The layer_norm kernel supports the innermost axis of float32 tensors.
 bool has_kernel(const Expr& e) {
   const auto& type = tensor_of(arg(e, 0));
   size_t rank = type.shape.size();

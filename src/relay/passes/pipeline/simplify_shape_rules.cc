@@ -15,7 +15,7 @@ bool is_reshape_like(const Expr& e) { return called_op(e) && called_op(e)->facts
 
 Expr identity(const Expr& e) { return same_tensor_type(arg(e, 0), e) ? arg(e, 0) : Expr(); }
 
-// reshape(reshape(x)): one reshape, or none. (The order of elements is the same throughout.)
+// reshape(reshape(x)): one reshape, or none. The order of elements does not change.
 Expr merge_reshapes(const Expr& e) {
   if (same_tensor_type(arg(e, 0), e)) return arg(e, 0);
   if (!is_reshape_like(arg(e, 0))) return {};
@@ -46,7 +46,7 @@ Expr merge_transposes(const Expr& e) {
     for (int64_t axis : axes) both.push_back(first[static_cast<size_t>(axis)]);
     return transposed(arg(inner, 0), both, e->span);
   }
-  // Only axes of size 1 change places: the elements stay where they are.
+  // A transpose that only moves axes of size 1 keeps the order of elements: a reshape.
   const auto& shape = tensor_of(inner).shape;
   int64_t last = -1;
   for (int64_t axis : axes) {
@@ -58,8 +58,8 @@ Expr merge_transposes(const Expr& e) {
   return out ? reshape_to(inner, *out) : Expr();
 }
 
-// reshape(product) + y: the sum is taken before the reshape, where the product's kernel can do it. (Exporters write
-// attention's projection with another rank than the residual.)
+// reshape(product) + y: adds before the reshape, so that the sum joins the product's epilogue. (Exporters give
+// attention's projection another rank than the residual.)
 Expr add_before_reshape(const Expr& e) {
   for (size_t i : {size_t{0}, size_t{1}}) {
     const Expr &reshaped = arg(e, i), &other = arg(e, 1 - i);
@@ -70,7 +70,7 @@ Expr add_before_reshape(const Expr& e) {
     };
     const Expr &tip = arg(reshaped, 0), product = product_of(tip);
     if (is_reshape_like(tip) || is_call_to(product_of(other), "nn.dense"))
-      continue;  // two products would trade places for ever
+      continue;  // two products would swap for ever
     auto shape = static_shape(tensor_of(tip).shape), whole = static_shape(tensor_of(e).shape);
     if (!is_call_to(product, "nn.dense") || !shape || !whole || shape->empty() || whole->empty() ||
         shape->back() != whole->back())
@@ -81,7 +81,7 @@ Expr add_before_reshape(const Expr& e) {
   return {};
 }
 
-// Whether every value of `from` is a value of `to`.
+// Whether `to` represents every value of `from` exactly.
 bool is_lossless(DataType from, DataType to) {
   if (from == to) return true;
   if (from.is_bool()) return to.is_integral() || to.is_float();
@@ -109,7 +109,7 @@ Expr whole_slice(const Expr& e) {
   return forward && as<CallNode>(e)->args.size() == 1 ? identity(e) : Expr();
 }
 
-// Elements [begin, end) of another tensor along one axis.
+// The slice [begin, end) of another tensor along one axis.
 struct AxisSlice {
   Expr source;
   int64_t begin = 0, end = 0;
@@ -144,11 +144,11 @@ std::optional<AxisSlice> slice_along(const Expr& e, size_t axis) {
   return std::nullopt;
 }
 
-// Neighbouring slices of one tensor, side by side again: one slice, or the tensor itself.
+// Concatenation of adjacent slices of one tensor: a larger slice, or the tensor itself.
 Expr join_cuts(const Expr& e, const TupleNode& tuple) {
   const auto axis = static_cast<size_t>(positive_axis(attrs_of<ConcatenateAttrs>(e).axis, tensor_of(e).shape.size()));
   std::vector<Expr> fields;
-  std::optional<AxisSlice> open;  // the slice that the last of `fields` is
+  std::optional<AxisSlice> open;  // the slice that the last field is, if it is one
   bool joined = false;
   for (const Expr& field : tuple.fields) {
     auto slice = slice_along(field, axis);
@@ -173,7 +173,7 @@ Expr single_concatenate(const Expr& e) {
   if (!tuple) return {};
   if (tuple->fields.size() == 1) return tuple->fields[0];
   if (Expr joined = join_cuts(e, *tuple)) return joined;
-  // Nested concatenations along the same axis become one.
+  // Flattens nested concatenations along the same axis.
   int64_t axis = attrs_of<ConcatenateAttrs>(e).axis;
   size_t rank = tensor_of(e).shape.size();
   std::vector<Expr> fields;
@@ -187,13 +187,13 @@ Expr single_concatenate(const Expr& e) {
     else
       fields.push_back(field);
   }
-  // A concatenation that others read too would be copied twice; short ones are worth it, long ones are not.
+  // A nested concatenation with other users would be copied twice; that pays off only for few fields.
   constexpr size_t kMostFields = 8;
   if (!nested || fields.size() > kMostFields) return {};
   return with_children(e, {make_tuple(std::move(fields), tuple->span)});
 }
 
-// split into one part.
+// A split into one part.
 Expr single_split(const Expr& e) {
   const auto* type = as_tuple(e->type);
   if (!type || type->fields.size() != 1 || !type_equal(type->fields[0], arg(e, 0)->type)) return {};
@@ -216,11 +216,11 @@ Expr same_layout(const Expr& e) {
   return before.src_layout == attrs.dst_layout && before.dst_layout == attrs.src_layout ? arg(inner, 0) : Expr();
 }
 
-// Axes without blocks, each once.
+// Whether a layout has no blocks.
 bool is_plain(const std::string& layout) {
   return std::all_of(layout.begin(), layout.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
-// x lying in `from` moved to `to`; a plain permutation is a transpose.
+// Transforms x between layouts; between plain ones by a transpose.
 Expr moved(const Expr& x, const std::string& from, const std::string& to, const Span& span) {
   if (from == to) return x;
   if (is_plain(from) && is_plain(to) && from.size() == to.size()) {
@@ -238,7 +238,7 @@ Expr moved(const Expr& x, const std::string& from, const std::string& to, const 
                        span);
   return made.ok() ? *made : Expr();
 }
-// A transpose of a change of layout is another change, and the other way round.
+// Merges a transpose and a layout_transform into one layout_transform.
 Expr transpose_of_layout(const Expr& e) {
   const Expr& inner = arg(e, 0);
   if (!is_call_to(inner, "layout_transform")) return {};
@@ -270,7 +270,7 @@ Expr layout_of_transpose(const Expr& e) {
   return out && same_tensor_type(out, e) ? out : Expr();
 }
 
-// What is filled with one number, of a known shape.
+// full of a known shape, from other operators that fill a tensor with one value.
 Expr filled(const Expr& e) {
   const std::string_view name = called_op(e)->name;
   auto shape = static_shape(tensor_of(e).shape);
@@ -290,7 +290,7 @@ Expr constant_where(const Expr& e) {
   return same_tensor_type(chosen, e) ? chosen : Expr();
 }
 
-// What takes only sizes or a dtype from another tensor, when those are known.
+// Operators that take only sizes or a dtype from another tensor, once those are known.
 Expr concrete(const Expr& e) {
   Expr out = expanded(e);
   return is_call_to(out, "dyn.reshape") || is_call_to(out, "dyn.broadcast_to") || is_call_to(out, "dyn.strided_slice")

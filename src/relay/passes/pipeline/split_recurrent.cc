@@ -12,7 +12,7 @@ Expr columns(const Expr& x, int64_t begin, int64_t end) { return sliced(x, 1, be
 
 Expr add(const Expr& a, const Expr& b, const Span& span) { return call("add", {a, b}, {}, span); }
 
-// The layer `e` of `gates` gates.
+// Splits layer `e` with `gates` gates.
 Expr split_weights(const Expr& e, int64_t gates) {
   const auto& args = as<CallNode>(e)->args;
   const auto& attrs = attrs_of<RecurrentAttrs>(e);
@@ -22,7 +22,7 @@ Expr split_weights(const Expr& e, int64_t gates) {
   const int64_t directions = w[0], hidden = attrs.hidden_size, width = gates * hidden;
   const bool gru = gates == 3;
   Expr input_bias = columns(args[3], 0, width), state_bias = columns(args[3], width, 2 * width);
-  // What a GRU resets after the product includes its recurrent bias; everything else is plain sums.
+  // GRU's reset gate multiplies the product including its recurrent bias; all other biases can be summed in advance.
   Expr inner = gru ? columns(state_bias, 2 * hidden, width) : Expr();
   if (gru && attrs.linear_before_reset) {
     Expr zeros = full_constant(0, tensor_of(args[0]).dtype, {directions, hidden});
@@ -35,7 +35,7 @@ Expr split_weights(const Expr& e, int64_t gates) {
   auto product =
       try_call("nn.dense", {reshape_to(args[0], {x[0] * x[1], x[2]}), reshape_to(args[1], {directions * width, x[2]})},
                make_default_attrs<DenseAttrs>(), e->span);
-  if (!product.ok()) return e;  // all steps' gates are more than a tensor can hold, though the states are not
+  if (!product.ok()) return e;  // the gates of all steps exceed a tensor's limit, though the states do not
   Expr inputs = reshape_to(add(*product, bias, e->span), {x[0], x[1], directions * width});
   std::vector<Expr> operands{inputs, args[2]};
   if (gru) operands.push_back(inner);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SplitRecurrent: nn.lstm, nn.gru and nn.rnn become one matrix product and a scan.
+// SplitRecurrent: splits nn.lstm, nn.gru and nn.rnn into one matrix product and a scan.
 // What: the input's products of all steps and directions are one nn.dense, with every bias that needs no state added;
-// the steps
-//   are nn.lstm_scan, nn.gru_scan or nn.rnn_scan, one kernel for the whole sequence.
+// the steps are nn.lstm_scan, nn.gru_scan or nn.rnn_scan, one kernel for the whole sequence.
 // Requires: static shapes (others stay whole).
 // Ensures: the same function up to rounding.
 // Why here: before FoldConstant, which then folds the sums of biases and the reshaped weights.

@@ -18,7 +18,7 @@ bool has_small(const Type& type) {
   return t && is_small(t->dtype);
 }
 
-// The type with every small float (or, to compare, none) as float32.
+// The type with small floats replaced by float32, for comparison of types.
 Type widened(const Type& type) {
   if (const auto* tuple = as_tuple(type)) {
     std::vector<Type> fields;
@@ -29,7 +29,7 @@ Type widened(const Type& type) {
   return t && is_small(t->dtype) ? tensor_type(t->shape, kFloat32) : type;
 }
 
-// Results that an attribute gives the small type.
+// Replaces a small dtype attribute by float32.
 AttrsRef with_wide_result(const AttrsRef& attrs) {
   struct Widen : StringFields {
     void field(const char* name, std::string* value) override {
@@ -47,8 +47,8 @@ class Widening {
  public:
   explicit Widening(bool rounds) : rounds_(rounds) {}
 
-  // The expression over operands that have been converted: its type is the original one, or that with float32 for
-  // small floats.
+  // The expression over converted operands: its type is the
+  // original one, or that with float32 for small floats.
   Expr converted(const Expr& e, std::vector<Expr> operands) {
     const OpDef* op = called_op(e);
     if (!op) return converted_other(e, std::move(operands));
@@ -69,7 +69,7 @@ class Widening {
     return with_args(e, operands);
   }
 
-  // The expression with the type of the original, by casts of its tensors.
+  // Casts the tensors of an expression back to the original type.
   Expr as_type(const Expr& e, const Type& type) {
     if (type_equal(e->type, type)) return e;
     if (const auto* tuple = as_tuple(type)) {
@@ -93,8 +93,8 @@ class Widening {
     return operands == c.args ? e : call(called_op(e)->name, operands, c.attrs, c.span);
   }
 
-  // Whether the operands of a move are still small where they were; else those that are become wide. Constants follow
-  // the others.
+  // Whether the originally small operands of a data movement are all still small; otherwise all become wide. Constants
+  // follow the others.
   bool narrow_all(const Expr& e, const std::vector<Expr>& operands) const {
     const auto& args = as<CallNode>(e)->args;
     for (size_t i = 0; i < args.size(); ++i)
@@ -102,7 +102,7 @@ class Widening {
     return true;
   }
 
-  // What leaves an expression without an operator: functions that are called and branches want the types they had.
+  // Expressions without an operator: called functions and branches need their original types.
   Expr converted_other(const Expr& e, std::vector<Expr> operands) {
     if (as<TupleNode>(e)) return make_tuple(std::move(operands), e->span);
     if (const auto* get = as<TupleGetItemNode>(e)) return field_of(operands[0], static_cast<size_t>(get->index));
@@ -114,7 +114,7 @@ class Widening {
   Expr converted_cast(const Expr& e, const Expr& operand) {
     const auto *from = as_tensor(arg(e, 0)->type), *to = as_tensor(e->type);
     if (!from || !to) return with_args(e, {as_type(operand, arg(e, 0)->type)});
-    // A value of the type already: float32 holds it with more digits than a rounding would leave.
+    // Already a value of the type: float32 holds it with more digits.
     if (from->dtype == to->dtype) return operand;
     return cast_once(operand, to->dtype);
   }
@@ -134,7 +134,8 @@ class Widening {
       out.set_double(0, before_rounding(out.at_double(0), data->dtype()));
     return make_constant(out, e->span);
   }
-  // The numbers of GELU's formulas, which later passes know them by, as they were before a converter rounded them.
+  // Restores the constants of GELU formulas, which later passes look for, to their values before rounding to the small
+  // type.
   static double before_rounding(double value, DataType small) {
     for (double known : {std::sqrt(2.0), std::sqrt(0.5), std::sqrt(2 / M_PI), 0.044715}) {
       Tensor rounded(small, {});
@@ -150,11 +151,11 @@ class Widening {
     }
   };
   bool rounds_;
-  // Each value is converted once; with the expression, since its address is the key.
+  // Each value is cast once; holds the expression, so that the key's address stays valid.
   std::unordered_map<std::pair<const ExprNode*, int>, std::pair<Expr, Expr>, KeyHash> casts_;
 };
 
-// Bindings and branches would have to change the types of variables; their regions are compiled by themselves.
+// Bindings and branches would need other variable types; their regions are compiled separately.
 bool has_no_bindings(const Expr& body) {
   for (const Expr& e : post_order(body)) {
     const bool fine = as<VarNode>(e) || as<ConstantNode>(e) || as<TupleNode>(e) || as<TupleGetItemNode>(e) ||

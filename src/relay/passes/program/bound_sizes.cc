@@ -11,7 +11,7 @@
 namespace tilewright::relay {
 namespace {
 
-// What lies at the same places of both, up to the smaller's extents.
+// Whether the two are equal within the smaller one's extents.
 bool same_within(const Tensor& large, const Tensor& small) {
   if (large.dtype().is_string() || !(large.dtype() == small.dtype()) || large.dtype().bits < 8) return false;
   const auto &from = large.shape(), &to = small.shape();
@@ -31,7 +31,7 @@ bool same_within(const Tensor& large, const Tensor& small) {
   }
 }
 
-// Operators whose attributes are shapes or limits, which their rules look at.
+// Operators with shapes or limits as attributes, which their rules handle.
 bool has_shape_attributes(const OpDef& op) {
   const std::string_view name = op.name;
   return op.facts.elements == Elements::kReshaped || name == "broadcast_to" || name == "full" || name == "zeros" ||
@@ -40,7 +40,7 @@ bool has_shape_attributes(const OpDef& op) {
 
 }  // namespace
 
-// A constant that has other extents for other sizes counts as far as it is the same; one number that is the size itself
+// A constant whose extents depend on a size is used as far as both versions agree; a scalar that equals the size
 // becomes the actual size.
 Result<Expr> BoundedGraph::constant(const ConstantNode& large, const ConstantNode& small, const Expr& e) {
   const Tensor &a = large.data, &b = small.data;
@@ -78,7 +78,7 @@ BoundedGraph::BoundedGraph(const std::vector<FreeSizeRange>& sizes) {
   }
 }
 
-// (size + add) / divide, rounded down, as one of the base.
+// The index of the derived size (size + add) / divide, rounded down.
 size_t BoundedGraph::derived(size_t size, int64_t add, int64_t divide) {
   const Size from = sizes_[size];
   Size to{from.range, from.base, from.add + from.divide * add, from.divide * divide};
@@ -103,7 +103,7 @@ int BoundedGraph::size_of_extents(int64_t large, int64_t small) {
       found = static_cast<int>(s);
     }
   if (found >= 0 || large == small) return found;
-  // A size and what is appended to it.
+  // A size plus a constant, from appending.
   for (size_t s = 0; s < sizes_.size(); ++s) {
     const FreeSizeRange& range = sizes_[s].range;
     if (sizes_[s].base != s || large - range.largest != small - range.smaller || large < range.largest) continue;
@@ -127,7 +127,7 @@ Diagnostic BoundedGraph::refused(const Expr& e, const std::string& why) const {
                     e->span ? *e->span : "", "give bounds of few sizes, each of which is compiled, or fixed sizes");
 }
 
-// bool, broadcast over a tensor of this rank: what of the dimension is within the actual size.
+// A boolean mask, broadcastable to this rank: which indices are below the actual size.
 Expr BoundedGraph::within(const SizeTag& tag, size_t axis, size_t rank) {
   const auto size = static_cast<size_t>(tag.size);
   const int64_t largest = largest_[size], extent = tag.outer * largest * tag.inner;
@@ -147,7 +147,7 @@ Expr BoundedGraph::masked(const Expr& x, size_t axis, const Expr& fill) {
   return with_tags(out, tags);
 }
 
-// Zeros beyond the size. Behind what only moves elements, so that the mask joins the kernel that computes them.
+// Zeros the elements beyond the size. Inserted behind data movement, so that the mask fuses with the producing kernel.
 Expr BoundedGraph::zeroed(const Expr& x, size_t axis) {
   if (zero_.count({x.get(), axis})) return x;
   const SizeTags tags = tags_of(x);
@@ -193,7 +193,7 @@ std::vector<int64_t> BoundedGraph::permutation(const Expr& transpose) {
 
 Result<Expr> BoundedGraph::with_result(const Expr& original, const Expr& small, Result<Expr> made) {
   if (!made.ok()) return made;
-  // What the operators' rules say is what the two modules show.
+  // Checks that the rules' result agrees with the shapes of both modules.
   auto check = [&](const Type& large_type, const Type& small_type, const SizeTags& tags) {
     const auto *a = as_tensor(large_type), *b = as_tensor(small_type);
     if (!a || !b) return false;

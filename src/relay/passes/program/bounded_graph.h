@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph that bound_sizes makes, operator by operator: bound_sizes.cc walks both modules, bounded_operators.cc has
-// the operators' rules.
+// The graph that bound_sizes builds, operator by operator: bound_sizes.cc walks both modules, bounded_operators.cc has
+// the rules.
 #pragma once
 #include <array>
 #include <map>
@@ -21,7 +21,7 @@ class BoundedGraph {
   Result<BoundedModule> run(const Module& largest, const Module& smaller, const std::vector<FreeDim>& inputs);
 
  private:
-  // A free size, or what windows make of one: (base + add) / divide.
+  // A free size, or one that windows derive from it: (base + add) / divide.
   struct Size {
     FreeSizeRange range;
     size_t base = 0;
@@ -33,11 +33,12 @@ class BoundedGraph {
   Result<Expr> visit(const Expr& large, const Expr& small);
   Result<Expr> constant(const ConstantNode& large, const ConstantNode& small, const Expr& e);
   Result<Expr> with_result(const Expr& original, const Expr& small, Result<Expr> made);
-  int size_of_extents(int64_t large, int64_t small);  // -1: none, or more than one
-  int size_at(const Expr& e, size_t axis);            // of an expression of the larger module, by both modules
+  int size_of_extents(int64_t large, int64_t small);  // -1: none, or ambiguous
+  // the size of an axis of the larger module's expression, by comparing both modules
+  int size_at(const Expr& e, size_t axis);
   Diagnostic refused(const Expr& e, const std::string& why) const;
 
-  // Operators: `args` are the new operands; the result has tags.
+  // Operator rules: `args` are the new operands; the result has tags.
   Result<Expr> call_rule(const OpDef& op, const Expr& e, std::vector<Expr> args);
   Result<Expr> broadcast(const Expr& e, std::vector<Expr> args);
   Result<Expr> along_axis(const Expr& e, std::vector<Expr> args, int64_t axis);
@@ -56,7 +57,7 @@ class BoundedGraph {
   Result<Expr> batch_matmul(const Expr& e, std::vector<Expr> args);
   Result<Expr> softmax(const Expr& e, std::vector<Expr> args);
   Result<Expr> reduce(const Expr& e, std::vector<Expr> args);
-  // What a window that moves over one dimension reads.
+  // What a window sliding along one dimension reads.
   struct Window {
     int64_t extent = 1, stride = 1, before = 0, after = 0;
     bool rounds_up = false;
@@ -87,12 +88,12 @@ class BoundedGraph {
   static std::vector<int64_t> dims(const Expr& e);
   static std::vector<int64_t> permutation(const Expr& transpose);
 
-  std::vector<Size> sizes_;  // the free ones first
+  std::vector<Size> sizes_;  // free sizes first, then derived ones
   std::vector<int64_t> largest_;
-  std::unordered_map<const ExprNode*, Expr> made_;                   // by expressions of the larger module
-  std::unordered_map<const ExprNode*, Expr> small_;                  // what stands in their place in the smaller one
-  std::unordered_map<const ExprNode*, std::vector<SizeTags>> tags_;  // of new expressions, by result
-  std::vector<Expr> keep_;                                           // so that no address comes twice
+  std::unordered_map<const ExprNode*, Expr> made_;   // by expression of the larger module
+  std::unordered_map<const ExprNode*, Expr> small_;  // the corresponding expression of the smaller module
+  std::unordered_map<const ExprNode*, std::vector<SizeTags>> tags_;  // of new expressions, for each result
+  std::vector<Expr> keep_;                                           // keeps addresses from being reused
   std::set<std::pair<const ExprNode*, size_t>> zero_;                // zero beyond the size along that dimension
   std::map<std::array<int64_t, 4>, Expr> masks_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each operator does with sizes that are free: it carries them along, reads across one (and then what lies beyond
-// is masked), or needs to know it.
+// How each operator treats free sizes: it carries them along, reads across one (and elements beyond the size are
+// masked), or needs to know it.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -89,7 +89,7 @@ Result<Expr> BoundedGraph::call_rule(const OpDef& op, const Expr& e, std::vector
   return refused(e, "it may read across a free size");
 }
 
-// Element by element, dimensions aligned at the end.
+// Elementwise, with dimensions aligned at the last.
 Result<Expr> BoundedGraph::broadcast(const Expr& e, std::vector<Expr> args) {
   if (!as_tensor(e->type)) return refused(e, "it has several results");
   const std::vector<int64_t> out = dims(e);
@@ -106,7 +106,7 @@ Result<Expr> BoundedGraph::broadcast(const Expr& e, std::vector<Expr> args) {
       tags[shift + d] = t;
     }
   }
-  // An integer divided by what lies beyond a size must not be divided by zero.
+  // Elements beyond the size must not make an integer division fail by zero.
   static const std::set<std::string_view> divisions = {"divide", "floor_divide", "trunc_divide",
                                                        "mod",    "floor_mod",    "trunc_mod"};
   if (divisions.count(called_op(e)->name) > 0 && !tensor_of(args[1]).dtype.is_float()) {
@@ -117,7 +117,7 @@ Result<Expr> BoundedGraph::broadcast(const Expr& e, std::vector<Expr> args) {
   return same_call(e, std::move(args), std::move(tags));
 }
 
-// The first operand's elements, each by its place along `axis` and the others' values there.
+// Elementwise in the first operand; the others are vectors along `axis`.
 Result<Expr> BoundedGraph::along_axis(const Expr& e, std::vector<Expr> args, int64_t axis) {
   const SizeTags tags = tags_of(args[0]);
   if (tags[static_cast<size_t>(positive_axis(axis, tags.size()))].size >= 0 || !as_tensor(e->type))
@@ -129,7 +129,7 @@ Result<Expr> BoundedGraph::reshape(const Expr& e, std::vector<Expr> args) {
   const Expr x = std::move(args[0]);
   auto tags = reshaped_tags(dims(x), tags_of(x), dims(e), largest_);
   if (!tags) return refused(e, "a free size does not stay one dimension");
-  // Shapes in its attributes are those of the larger module, which this is.
+  // Shapes in attributes are those of the larger module, which this graph follows.
   return with_tags(reshape_to(x, dims(e)), std::move(*tags));
 }
 
@@ -151,7 +151,7 @@ Result<Expr> BoundedGraph::broadcast_to(const Expr& e, std::vector<Expr> args) {
   SizeTags tags(out.size());
   const SizeTags& given = tags_of(args[0]);
   for (size_t d = 0; d < own.size(); ++d) tags[out.size() - own.size() + d] = given[d];
-  // A dimension that it makes is as long as the inputs that the model gives a size of that length.
+  // A created dimension belongs to a size if its extents in both modules are those of the size.
   for (size_t d = 0; d < out.size(); ++d) {
     const bool made = d + own.size() < out.size() || own[d + own.size() - out.size()] != out[d];
     if (made && tags[d].size < 0) tags[d].size = size_at(e, d);
@@ -168,7 +168,7 @@ Result<Expr> BoundedGraph::concatenate(const Expr& e, std::vector<Expr> args) {
   return same_call(e, std::move(args), all[0]);
 }
 
-// 0, 1, 2, ... along a dimension with so many behind it.
+// Indices 0, 1, 2, ... along a dimension, with `trailing` unit dimensions behind it.
 Expr BoundedGraph::places(int64_t extent, size_t trailing) {
   Tensor values(kInt64, {extent});
   for (int64_t i = 0; i < extent; ++i) values.set_int(i, i);
@@ -177,8 +177,8 @@ Expr BoundedGraph::places(int64_t extent, size_t trailing) {
   return reshape_to(make_constant(std::move(values)), shape);
 }
 
-// A tensor of a free size and what comes behind it, such as the keys of earlier tokens and a new one: what comes behind
-// goes where the actual size ends.
+// Concatenation of a tensor of free size with another behind it, such as cached keys and a new one: the second goes
+// where the first actually ends.
 Result<Expr> BoundedGraph::appended(const Expr& e, const Expr& tuple, size_t axis) {
   const auto* parts = as<TupleNode>(tuple);
   if (!parts) return refused(e, "something lies behind a free size");
@@ -196,7 +196,7 @@ Result<Expr> BoundedGraph::appended(const Expr& e, const Expr& tuple, size_t axi
   const AttrsRef& attrs = as<CallNode>(e)->attrs;
   std::vector<Expr> behind(parts->fields.begin() + 1, parts->fields.end());
   const Expr last = behind.size() == 1 ? behind[0] : call("concatenate", {make_tuple(behind)}, attrs, e->span);
-  // As long as the result: whatever lies beyond the first part's actual size is replaced.
+  // Concatenated at the largest size; elements beyond the first part's actual size are then replaced.
   const Expr first = call("concatenate", {make_tuple({parts->fields[0], last})}, attrs, e->span);
   const int64_t extent = largest_[size] + more;
   const size_t trailing = tags.size() - axis - 1;
@@ -233,7 +233,7 @@ Result<Expr> BoundedGraph::slice(const Expr& e, std::vector<Expr> args) {
                                                                           : static_cast<int64_t>(i));
     const int64_t stride = i < attrs.strides.size() ? attrs.strides[i] : 1, begin = attrs.begin[i];
     if (tags[d].size < 0) {
-      // A part of something fixed that is as long as a free size: the first places of it.
+      // A slice of a fixed tensor that is as long as a free size: its first elements.
       tags[d].size = begin == 0 && stride == 1 ? size_at(e, d) : -1;
       continue;
     }
@@ -250,7 +250,7 @@ Result<Expr> BoundedGraph::slice(const Expr& e, std::vector<Expr> args) {
 Result<Expr> BoundedGraph::take(const Expr& e, std::vector<Expr> args) {
   const auto& attrs = attrs_of<TakeAttrs>(e);
   const SizeTags data = tags_of(args[0]), index = tags_of(args[1]);
-  // No place is taken from outside because of what lies beyond a size.
+  // Elements beyond the size must not be used as out-of-range indices.
   for (size_t d = 0; d < index.size() && !constant_data(args[1]); ++d)
     if (index[d].size >= 0) args[1] = zeroed(args[1], d);
   if (!attrs.axis || attrs.batch_dims != 0) {
@@ -271,7 +271,7 @@ Result<Expr> BoundedGraph::take(const Expr& e, std::vector<Expr> args) {
   return same_call(e, std::move(args), std::move(tags));
 }
 
-// From the front no element looks at later ones.
+// A forward scan never reads later elements.
 Result<Expr> BoundedGraph::scan(const Expr& e, std::vector<Expr> args) {
   const auto& attrs = attrs_of<ScanopAttrs>(e);
   const SizeTags tags = tags_of(args[0]);
@@ -308,8 +308,8 @@ Result<Expr> BoundedGraph::batch_matmul(const Expr& e, std::vector<Expr> args) {
   return same_call(e, std::move(args), std::move(tags));
 }
 
-// Scores whose columns beyond the size are products with zeros, so that nothing but numbers is masked: the kernel of
-// attention adds its mask.
+// Zeroes the columns beyond the size before masking, so that only finite numbers are masked: the attention kernel adds
+// its mask.
 Expr BoundedGraph::with_zero_keys(const Expr& scores, size_t axis) {
   const auto* c = as<CallNode>(scores);
   const OpDef* op = called_op(scores);
@@ -337,11 +337,11 @@ Result<Expr> BoundedGraph::softmax(const Expr& e, std::vector<Expr> args) {
   return out;
 }
 
-// The mean over these dimensions, as far as sizes go.
+// The mean over these dimensions up to their actual sizes.
 Expr BoundedGraph::mean_over(const Expr& given, const std::vector<size_t>& axes, bool keepdims, const Span& span) {
   const SizeTags tags = tags_of(given);
   const DataType dtype = tensor_of(given).dtype;
-  double fixed = 1;  // elements for each place of the free sizes
+  double fixed = 1;  // elements per index of the free sizes
   Expr x = given, count;
   for (size_t d : axes) {
     if (tags[d].size < 0) {

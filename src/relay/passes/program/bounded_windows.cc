@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions, pools and normalisation along free sizes: what a window reads beyond the size is padding, and what it
-// makes is as long as padding, window and stride say.
+// Convolutions, pools and normalisation along free sizes: a window's elements beyond the size are padding, and the
+// result's size follows from padding, window and stride.
 #include <algorithm>
 #include <limits>
 
@@ -9,7 +9,7 @@
 
 namespace tilewright::relay {
 
-// The first operand's first two dimensions are samples and channels, the others have windows.
+// The first operand's dimensions are batch, channels, then those with windows.
 Result<Expr> BoundedGraph::windows(const Expr& e, std::vector<Expr> args, const std::vector<Window>& windows,
                                    double beyond) {
   const SizeTags tags = tags_of(args[0]);

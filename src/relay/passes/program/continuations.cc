@@ -12,7 +12,7 @@
 namespace tilewright::relay {
 namespace {
 
-// fn (..., fn (R) -> A) -> A with A a type variable of its own, its last.
+// fn (..., fn (R) -> A) -> A, where A is the last type variable and used nowhere else.
 bool takes_continuation(const FunctionNode& function) {
   const Type& result = as_func(function.type)->result;
   if (function.type_variables.empty() || !(function.type_variables.back() == result) || function.params.empty())
@@ -21,7 +21,7 @@ bool takes_continuation(const FunctionNode& function) {
   return last && last->args.size() == 1 && last->result == result;
 }
 
-// One global function, in A-normal form, to continuation-passing style.
+// Converts one global function, in A-normal form, to CPS.
 class Converter {
  public:
   // `name_of`: the converted function's name.
@@ -34,7 +34,7 @@ class Converter {
   }
 
  private:
-  // Functions of the type take a continuation.
+  // The CPS form of a type: functions take a continuation.
   Type type_of(const Type& type) {
     if (as_tensor(type) || as_variable(type)) return type;
     std::vector<Type> parts = parts_of(type);
@@ -63,7 +63,7 @@ class Converter {
     return make_function(params, scope(function.body, k), function.attrs, function.span, std::move(variables));
   }
 
-  // A global or a constructor as a value.
+  // A global or constructor as a value.
   Expr wrapped(const Expr& e) {
     const auto& type = *as_func(e->type);
     std::vector<Expr> params;
@@ -81,7 +81,7 @@ class Converter {
     return make_function(params, body, {}, {}, type.variables);
   }
   Expr callee_of(const GlobalVarNode& global, const FuncTypeNode& type) {
-    // Its answer is a variable of its own.
+    // Its answer type is a separate variable.
     const Type whole = type_of(global.type);
     const auto* converted = as_func(whole);
     std::vector<Type> variables = type.variables;
@@ -97,7 +97,7 @@ class Converter {
     return (call && !is_direct(*call)) || as<IfNode>(e) || as<MatchNode>(e) || as<LetNode>(e);
   }
 
-  // What needs no continuation.
+  // Values that need no continuation.
   Expr value(const Expr& e) {
     if (as<VarNode>(e)) return vars_.at(e.get());
     if (as<GlobalVarNode>(e) || as<ConstructorNode>(e)) return wrapped(e);
@@ -113,7 +113,7 @@ class Converter {
     return with_children(e, kids);
   }
 
-  // What a function's body, a branch or a clause does with its value: gives it to `k`, a variable.
+  // A function body, branch or clause: passes its value to the variable `k`.
   Expr scope(const Expr& body, const Expr& k) {
     std::vector<const LetNode*> lets;
     Expr end = body;
@@ -130,7 +130,7 @@ class Converter {
         rest = make_node<LetNode>(var, value(let.value), rest, let.span);
         continue;
       }
-      // Nothing is left to do with the value but to give it to `k`: that is the continuation.
+      // The rest only passes the value to `k`: `k` itself is the continuation.
       const auto* last = as<CallNode>(rest);
       const bool tail = last && last->callee == k && last->args[0] == var;
       rest = passed(let.value, tail ? k : make_function({var}, rest));
@@ -138,7 +138,7 @@ class Converter {
     return rest;
   }
 
-  // The value of `e` given to `k`, a variable or a function.
+  // Passes the value of `e` to `k`, a variable or a function.
   Expr passed(const Expr& e, const Expr& k) {
     if (const auto* call = as<CallNode>(e)) {
       std::vector<Expr> args;
@@ -148,7 +148,7 @@ class Converter {
       return given(global ? callee_of(*global, *as_func(global->type)) : value(call->callee), std::move(args),
                    call->span);
     }
-    if (!as<VarNode>(k)) {  // each branch has it
+    if (!as<VarNode>(k)) {  // every branch contains it, so bind it once
       Expr joined = make_var("k", k->type);
       return make_node<LetNode>(joined, k, passed(e, joined), Span());
     }
@@ -186,7 +186,8 @@ Result<Module> to_cps(const Module& module, PassContext& context) {
     auto [it, fresh] = names.try_emplace(name, name + "_cps");
     if (!fresh) return it->second;
     while (out.functions.count(it->second)) it->second += "_";
-    out.functions[it->second] = module.functions.at(name);  // the name is taken; the function follows
+    // adds the name now; the converted function replaces it later
+    out.functions[it->second] = module.functions.at(name);
     waiting.push_back(name);
     return it->second;
   };

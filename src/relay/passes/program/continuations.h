@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Continuation-passing style: a function gives its result to a function it is passed instead of returning it.
-// ToCPS: main gets a last parameter, what to do with the result; its own result is that one's. The same for the
-//   functions it reaches, as copies named NAME_cps, and for functions inside functions; every call is then a tail call,
-//   and operators are bound by lets in their order.
-// UnCPS: a main in this form becomes one that returns its result; what it calls keeps the form.
+// Continuation-passing style: a function passes its result to a continuation instead of returning it.
+// ToCPS: main gets a continuation as its last parameter and returns what that returns. The same for the functions it
+// reaches, as copies named NAME_cps, and for functions inside functions; every call is then a tail call, and operators
+// are bound by lets in their order.
+// UnCPS: gives main its direct form; what it calls keeps CPS.
 // Requires: typed module; data types whose constructors hold no functions (error: UnsupportedModel).
 // Ensures: the same values in the same order; UnCPS after ToCPS gives main its first type again. A main that takes
-//   functions takes them in this form.
+// functions takes them in this form.
 // Why here: on request only; partial evaluation sees through references and branches in this form.
 // Test: tests/relay/passes/to_cps*.txt, un_cps*.txt
 #pragma once

@@ -16,13 +16,13 @@ namespace tilewright::relay {
 namespace {
 
 constexpr size_t kMostCopies = 4096;
-constexpr size_t kLongestTypes = 1 << 14;  // of one copy, as text
+constexpr size_t kLongestTypes = 1 << 14;  // length of one instantiation's types as text
 
 Diagnostic unsupported(std::string message) {
   return {ErrorCode::kUnsupportedModel, std::move(message), {}, "run PartialEvaluate first"};
 }
 
-// Everything in an open function, closed ones as leaves.
+// All expressions of an open function; closed functions are leaves.
 std::vector<Expr> parts_of_function(const Expr& function) {
   std::vector<Expr> out;
   rewrite_expr(function, [&](const Expr& original, const Expr&) {
@@ -49,7 +49,7 @@ bool has_function_values(const Expr& function) {
   return false;
 }
 
-// Copies of the functions that main reaches, one for each choice of types.
+// Copies the functions that main reaches, one copy per type instantiation.
 class Copier {
  public:
   explicit Copier(const Module& module) : module_(module), out_(module) { out_.functions.clear(); }
@@ -108,7 +108,8 @@ class Copier {
         return make_node<CallNode>(call->callee, call->args, call->attrs, substitute_types(original->type, types),
                                    e->span);
       });
-    // Polymorphic function literals, where they are called or passed, get their types first: what they call follows.
+    // Polymorphic function literals that are called or passed are instantiated first, since the functions they call
+    // depend on it.
     root = rewrite_expr(root, [&](const Expr& original, const Expr& e) -> Expr {
       const auto* call = as<CallNode>(e);
       if (!call || called_op(e)) return e;
@@ -135,11 +136,11 @@ class Copier {
     });
     const auto& made = *as<FunctionNode>(out);
     DictAttrs attrs = function.attrs;
-    attrs.erase("Closure");  // what a function inside takes from outside is found anew
+    attrs.erase("Closure");  // captured values are determined again
     return make_function(made.params, made.body, std::move(attrs), function.span);
   }
 
-  // A polymorphic function literal as a function of type `wanted`; anything else as it is.
+  // Instantiates a polymorphic function literal at type `wanted`; returns anything else unchanged.
   static Expr with_types(const Expr& e, const Type& wanted) {
     const auto* literal = as<FunctionNode>(e);
     const auto* type = as_func(wanted);
@@ -150,7 +151,7 @@ class Copier {
     return make_function(params, applied(*literal, params), literal->attrs, literal->span);
   }
 
-  // What the variables of a function are where it is called with `args` and gives `result`.
+  // The type arguments of a function called with `args` and returning `result`.
   static TypeMap chosen_types(const FuncTypeNode& signature, const std::vector<Expr>& args, const Type& result) {
     TypeMap chosen;
     if (signature.variables.empty()) return chosen;
@@ -168,7 +169,7 @@ class Copier {
     return chosen;
   }
 
-  // `rebuilt`: the call over operands that were copied.
+  // `rebuilt`: the call over copied operands.
   Expr called(const CallNode& original, const Expr& rebuilt) {
     const auto& call = *as<CallNode>(rebuilt);
     Expr callee = call.callee;
@@ -193,7 +194,7 @@ class Copier {
     return make_global_var(request(global.name, types), substitute_types(func_type(type->args, type->result), chosen));
   }
 
-  // A global or a constructor used as a value of type `wanted`.
+  // A global or constructor used as a value of type `wanted`.
   Expr as_value(const Expr& e, const Type& wanted) {
     const auto* type = as_func(wanted);
     if (!type || !type->variables.empty() || !is_complete(wanted)) {
@@ -218,15 +219,15 @@ class Copier {
 
   const Module& module_;
   Module out_;
-  std::map<std::string, std::string> names_;  // of the copies, by function and types
+  std::map<std::string, std::string> names_;  // names of copies, by function and types
   std::set<std::string> taken_;
   std::vector<Request> waiting_;
   std::optional<Diagnostic> problem_;
   size_t copies_ = 0;
 };
 
-// Functions that are values become data; no function is polymorphic or stands inside another but for what functions
-// marked Closure return.
+// Encodes function values as data; no function is polymorphic or nested in another, except those that functions marked
+// Closure return.
 class Encoder {
  public:
   explicit Encoder(const Module& module) : module_(module), out_(module) {}
@@ -237,7 +238,7 @@ class Encoder {
         out_.functions.erase(name);
         out_.functions[name_of(name)] = encoded(*as<FunctionNode>(function));
       }
-    // Those that the functions' own types need come last.
+    // Last, since encoding functions' own types may add closures.
     for (size_t i = 0; i < closures_.size(); ++i) {
       Expr apply = apply_function(i);
       out_.functions[closures_[i].apply] = apply;
@@ -249,8 +250,8 @@ class Encoder {
  private:
   struct Closure {
     std::string name, apply;
-    Type type;                       // of the function values
-    std::vector<Expr> constructors;  // one for each function, in `functions`
+    Type type;                       // type of the function values
+    std::vector<Expr> constructors;  // one per function in `functions`
     std::vector<std::string> functions;
   };
 
@@ -283,7 +284,7 @@ class Encoder {
   }
   Expr fresh(const Expr& var) { return make_var(as<VarNode>(var)->name, type_of(var->type), var->span); }
 
-  // The function as a value, over what it takes from outside.
+  // A function value: a constructor applied to the captured values.
   Expr value(const std::string& name, const Type& type, std::vector<Expr> captured, const Span& span) {
     Closure& closure = closures_[closure_of(type)];
     const std::string closure_name = closure.name;
@@ -294,7 +295,7 @@ class Encoder {
       std::vector<Type> fields;
       if (is_maker(function_of(name)))
         for (const Expr& param : function_of(name).params) fields.push_back(type_of(param->type));
-      Closure& same = closures_[index];  // types that were met may have moved it
+      Closure& same = closures_[index];  // looked up again: encoding types may have reallocated closures_
       same.functions.push_back(name);
       same.constructors.push_back(make_constructor(format("{}_{}", closure_name, name), std::move(fields),
                                                    data_type(closure_name), static_cast<int64_t>(at)));
@@ -303,7 +304,7 @@ class Encoder {
     return make_node<CallNode>(constructor, std::move(captured), AttrsRef(), data_type(closure_name), span);
   }
 
-  // A function whose type changes gets another name.
+  // The name of a function; one whose type changes gets a new name.
   const std::string& name_of(const std::string& name) {
     auto [it, fresh] = names_.try_emplace(name, name);
     const FunctionNode& function = function_of(name);
@@ -324,7 +325,7 @@ class Encoder {
   }
 
   Expr encoded(const FunctionNode& function) {
-    // What makes closures takes what these are called with, too.
+    // Functions that return closures take their arguments, too.
     const auto* inner = is_maker(function) ? as<FunctionNode>(function.body) : nullptr;
     std::vector<Expr> params = function.params;
     if (inner) params.insert(params.end(), inner->params.begin(), inner->params.end());
@@ -388,7 +389,7 @@ class Encoder {
           {make_pattern(PatternKind::kConstructor, closure.constructors[i], std::move(fields)),
            make_node<CallNode>(global(closure.functions[i]), std::move(args), AttrsRef(), result, Span())});
     }
-    if (clauses.empty())  // nothing makes such a value: this is never called
+    if (clauses.empty())  // no such value exists: never called
       clauses.push_back({make_pattern(PatternKind::kWildcard),
                          make_node<CallNode>(apply_of(index), params, AttrsRef(), result, Span())});
     return make_function(params, make_match(self, std::move(clauses)));

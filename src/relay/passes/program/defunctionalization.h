@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defunctionalization: a program with functions as values becomes one without.
-// What: polymorphic functions that main reaches become one copy for each choice of their types; functions inside
-//   functions become global ones (LambdaLift). Then each type of function values becomes a data type ClosureN with one
-//   constructor for each function that is used as such a value, over what it takes from outside; a call of a value
-//   becomes a call of @apply_ClosureN, which matches the constructor and calls the function.
+// Defunctionalization: eliminates functions as values.
+// What: polymorphic functions that main reaches are copied for each instantiation; functions inside functions become
+// global ones (LambdaLift). Then each type of function values becomes a data type ClosureN with one constructor for
+// each function that is used as such a value, over its captured values; a call of a value becomes a call of
+// @apply_ClosureN, which matches the constructor and calls the function.
 // Requires: typed module whose main is neither polymorphic nor takes or gives functions.
 // Ensures: the same results; no value is a function, no function polymorphic. Functions main does not reach go. A
-//   program that has no functions as values stays as it is. Errors: UnsupportedModel for what main takes or gives, for
-//   data types whose constructors hold functions, for polymorphic functions inside functions; LimitExceeded when copies
-//   do not come to an end.
+// program that has no functions as values stays as it is.
+// Errors: UnsupportedModel for what main takes or gives, for data types whose constructors hold functions, for
+// polymorphic functions inside functions; LimitExceeded when copies do not come to an end.
 // Why here: on request, for executors and code generators without closures.
 // Test: tests/relay/passes/defunctionalization*.txt
 #pragma once

@@ -39,11 +39,11 @@ Expr labelled(const Expr& e) {
   for (const Expr& part : post_order(function->body))
     if (const auto* call = as<CallNode>(part); call && call->attrs) {
       LayoutFields visitor(&attrs);
-      const_cast<AttrsNode*>(call->attrs.get())->visit(visitor);  // the visitor only reads
+      const_cast<AttrsNode*>(call->attrs.get())->visit(visitor);  // the visitor does not modify
     }
   std::string text = print_expr(make_function(function->params, function->body));
   uint64_t hash = hash_bytes(text.data(), text.size());
-  // The text names tensors, but not what they hold.
+  // The text refers to tensors but does not contain their data, which is hashed as well.
   for (const Expr& part : post_order(function->body))
     if (const auto* constant = as<ConstantNode>(part); constant && !constant->data.dtype().is_string())
       hash = hash_bytes(constant->data.raw(), constant->data.bytes(), hash);
@@ -55,7 +55,7 @@ Expr labelled(const Expr& e) {
 
 Expr applied(const FunctionNode& function, const std::vector<Expr>& args) {
   std::map<const VarNode*, Expr> values;
-  // What the type variables of a polymorphic function are at this call.
+  // The type arguments of a polymorphic function at this call.
   TypeMap types;
   if (!function.type_variables.empty()) {
     std::vector<Type> wanted, given;
@@ -74,7 +74,7 @@ Expr applied(const FunctionNode& function, const std::vector<Expr>& args) {
     if (const auto* match = as<MatchNode>(e))
       for (const Clause& clause : match->clauses)
         for (const Expr& var : pattern_vars(clause.pattern)) rename(var);
-    // Closed functions are shared between copies as they are.
+    // Closed functions are shared between copies.
     if (const auto* inner = as<FunctionNode>(e); inner && !is_closed_function(e))
       for (const Expr& param : inner->params) rename(param);
   }
@@ -130,7 +130,7 @@ Result<Module> defuse_ops(const Module& module, PassContext&) {
 
 Result<Module> inline_functions(const Module& module, PassContext&) {
   Module current = module;
-  // Callees first would need an order; repeating costs little, and recursion is excluded below.
+  // Repeats instead of ordering callees first; that is cheap, and recursion is excluded below.
   for (size_t round = 0; round <= module.functions.size(); ++round) {
     Module next = rewrite_module(current, [&](const Expr&, const Expr& e) -> Expr {
       const auto* call = as<CallNode>(e);
@@ -149,7 +149,7 @@ Result<Module> inline_functions(const Module& module, PassContext&) {
     if (next.functions == current.functions) break;
     current = std::move(next);
   }
-  // What has been inlined everywhere goes; what nothing called before is an entry and stays.
+  // Removes functions that have been inlined everywhere; one that nothing called before is an entry and stays.
   std::set<std::string> called, still;
   for (const Module* m : {&module, static_cast<const Module*>(&current)})
     for (const auto& [name, function] : m->functions)
@@ -163,7 +163,7 @@ Result<Module> inline_functions(const Module& module, PassContext&) {
 }
 
 Result<Module> label_ops(const Module& module, PassContext&) {
-  // A function that several globals share stays one function.
+  // Functions shared by several globals stay shared.
   std::unordered_map<const ExprNode*, Expr> done;
   auto label = [&](const Expr& e) {
     auto [it, fresh] = done.try_emplace(e.get());

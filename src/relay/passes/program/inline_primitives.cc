@@ -21,7 +21,7 @@ Result<Module> inline_primitives(const Module& module, PassContext&) {
     for (const Expr& e : post_order(function, true))
       if (const auto* let = as<LetNode>(e); let && is_primitive(let->value)) bound[as<VarNode>(let->var)] = let->value;
     return rewrite_expr(function, [&](const Expr& original, const Expr& e) -> Expr {
-      // Its variable stands for the function everywhere by now.
+      // All uses of its variable have been replaced.
       if (const auto* let = as<LetNode>(original); let && is_primitive(let->value)) return as<LetNode>(e)->body;
       const auto* call = as<CallNode>(original);
       if (!call) return e;

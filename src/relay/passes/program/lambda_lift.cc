@@ -10,7 +10,7 @@
 namespace tilewright::relay {
 namespace {
 
-// Variables that `e` uses and does not bind, in the order they are met.
+// The free variables of `e`, in order of first use.
 std::vector<Expr> free_variables(const Expr& e) {
   std::unordered_set<const ExprNode*> bound;
   std::vector<Expr> order = post_order(e, true), out;
@@ -47,7 +47,7 @@ class Lifter {
   }
 
  private:
-  // Innermost functions first: rewrite_expr goes bottom up.
+  // Innermost functions first: rewrite_expr works bottom-up.
   Expr lifted(const Expr& body) {
     return rewrite_expr(body, [&](const Expr&, const Expr& e) -> Expr {
       if (const auto* let = as<LetNode>(e))
@@ -59,7 +59,7 @@ class Lifter {
     });
   }
 
-  // Functions that stand anywhere but as a let's value.
+  // Functions used as values other than directly in a let.
   Expr lift_operands(const Expr& e) {
     if (as<LetNode>(e) || as<FunctionNode>(e)) {
       const auto* function = as<FunctionNode>(e);
@@ -103,7 +103,8 @@ class Lifter {
   Module out_;
   std::string base_;
   int64_t next_ = 0;
-  std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> done_;  // the function is kept: its address is the key
+  // holds the function, so that the key's address stays valid
+  std::unordered_map<const ExprNode*, std::pair<Expr, Expr>> done_;
 };
 
 }  // namespace

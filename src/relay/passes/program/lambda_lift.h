@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// LambdaLift: functions inside functions become global ones.
-// What: a function that takes nothing from outside becomes a global; one that does becomes a global that is given those
-//   values and returns it (marked Closure=1), called where it stood. A function that names the variable it is bound to
-//   names the global instead.
-// Requires: typed module. Ensures: the same values; only the functions that Closure functions return remain nested.
+// LambdaLift: lifts nested functions to globals.
+// What: a function without captures becomes a global; one with captures becomes the result of a new global that takes
+// the captured values (marked Closure=1), called in its place. A function that names the variable it is bound to names
+// the global instead.
+// Requires: typed module.
+// Ensures: the same values; only the functions that Closure functions return remain nested.
 // Why here: before compilation to bytecode, which has code for globals only. Fused functions stay.
 // EtaExpand: a global or a constructor used as a value becomes a function that calls it.
 // Test: tests/relay/passes/lambda_lift*.txt, eta_expand*.txt
@@ -14,6 +15,6 @@
 namespace tilewright::relay {
 Result<Module> lambda_lift(const Module& module, PassContext& context);
 Result<Module> eta_expand(const Module& module, PassContext& context);
-// One kind of them, both, or neither.
+// Expands constructors, globals, both or neither.
 Result<Module> eta_expand(const Module& module, bool constructors, bool globals);
 }  // namespace tilewright::relay

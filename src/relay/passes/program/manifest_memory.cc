@@ -17,7 +17,7 @@ namespace {
 struct Binding {
   Expr var, value;
 };
-// Bindings and what follows them.
+// A chain of let bindings and its final body.
 struct Chain {
   std::vector<Binding> bindings;
   Expr result;
@@ -38,7 +38,7 @@ Expr let_chain(const Chain& chain) {
   return e;
 }
 
-// Chains inside a value: branches, clauses, functions that are not fused.
+// Applies `change` to chains inside a value: branches, clauses, functions that are not fused.
 Expr inside(const Expr& e, const std::function<Expr(const Expr&)>& change) {
   if (const auto* branch = as<IfNode>(e))
     return with_children(e, {branch->condition, change(branch->then_branch), change(branch->else_branch)});
@@ -67,7 +67,7 @@ bool flat_tensors(const Type& type, std::vector<const TensorTypeNode*>* out) {
   out->push_back(t);
   return true;
 }
-// Tensors in the form of a type.
+// Reassembles tensors to the structure of a type.
 Expr in_form(const Type& type, const std::vector<Expr>& tensors, size_t* at) {
   const auto* tuple = as_tuple(type);
   if (!tuple) return tensors[(*at)++];
@@ -89,7 +89,7 @@ class Allocation {
     Chain from = chain_of(e), to;
     for (const Binding& b : from.bindings) bind(b.var, b.value, &to);
     to.result = from.result;
-    if (as<CallNode>(from.result)) {  // a call in the place of the result gets a name
+    if (as<CallNode>(from.result)) {  // a call in result position gets a name
       to.result = make_var(format("result_{}", names_++), from.result->type);
       bind(to.result, from.result, &to);
     } else {
@@ -146,7 +146,7 @@ class Allocation {
   int64_t names_ = 0;
 };
 
-// Variables that an expression names, functions inside included.
+// Variables used in an expression, including nested functions.
 std::set<const ExprNode*> named_in(const Expr& e) {
   std::set<const ExprNode*> out;
   for (const Expr& part : post_order(e, true))
@@ -159,10 +159,10 @@ class Lifetimes {
   bool changed() const { return names_ > 0; }
   Expr chain(const Expr& e) {
     Chain from = chain_of(e), to;
-    // What each variable may stand for: itself, and whatever it was bound to without being computed anew.
+    // Aliases: each variable may stand for itself and for values that it was bound to without being computed.
     std::map<const ExprNode*, std::set<const ExprNode*>> roots;
     std::map<const ExprNode*, size_t> last;
-    std::vector<Expr> own;  // made by an operator here
+    std::vector<Expr> own;  // produced by an operator in this chain
     for (size_t i = 0; i < from.bindings.size(); ++i) {
       const Binding& b = from.bindings[i];
       const OpDef* op = called_op(b.value);

@@ -52,7 +52,7 @@ class Binder {
     return a;
   }
 
-  // Which scope each expression is evaluated in, users before operands.
+  // Assigns each expression the scope it is evaluated in, users before operands.
   void place(const Expr& function) {
     std::unordered_map<const ExprNode*, size_t> users;
     auto use = [&](const Expr& e, size_t scope) {
@@ -98,7 +98,7 @@ class Binder {
     }
   }
 
-  // A scope's bindings around its result.
+  // Wraps a scope's bindings around its result.
   Expr closed(size_t scope, Expr result) {
     auto& bindings = scopes_[scope].bindings;
     for (size_t i = bindings.size(); i-- > 0;)
@@ -117,7 +117,7 @@ class Binder {
         continue;
       }
       Expr out = rebuilt(e, function);
-      // In A-normal form everything has a name, constants and functions too; what a let binds already has one.
+      // A-normal form names everything, including constants and functions, unless a let already does.
       bool bind = bind_all_ ? !is_name(out) && !as<LetNode>(e) && !(bound_.count(e.get()) && uses_.at(e.get()) == 1)
                             : shared_.count(e.get()) && !is_name(out) && !as<ConstantNode>(out);
       if (bind && !(e == function)) {
@@ -158,7 +158,7 @@ class Binder {
     }
     std::vector<Expr> kids;
     for (const Expr& kid : children(e)) kids.push_back(done(kid));
-    // Types stay: operands are replaced by variables of the same type.
+    // Types are unchanged: operands are replaced by variables of the same type.
     if (const auto* call = as<CallNode>(e); call && called_op(e) && kids != call->args)
       return make_node<CallNode>(call->callee, kids, call->attrs, call->type, call->span);
     return with_children(e, kids);
@@ -169,7 +169,7 @@ class Binder {
   std::vector<Expr> order_;
   std::vector<Scope> scopes_;
   std::unordered_map<const ExprNode*, size_t> scope_of_;
-  std::unordered_map<const ExprNode*, bool> shared_, bound_;  // used across scopes; the value of a let
+  std::unordered_map<const ExprNode*, bool> shared_, bound_;  // shared_: used in several scopes; bound_: value of a let
   std::unordered_map<const ExprNode*, int> uses_;
   std::unordered_map<const ExprNode*, std::vector<size_t>> inner_;
   std::unordered_map<const ExprNode*, Expr> done_;
@@ -188,7 +188,7 @@ Result<Module> to_a_normal_form(const Module& module, PassContext&) {
 
 namespace {
 
-// The values of the bindings that may go, by variable.
+// The values of removable bindings, by variable.
 std::unordered_map<const ExprNode*, Expr> removable_lets(const Expr& function) {
   std::unordered_map<const ExprNode*, Expr> out;
   for (const Expr& e : post_order(function, true)) {
@@ -207,7 +207,7 @@ std::unordered_map<const ExprNode*, Expr> removable_lets(const Expr& function) {
 Expr without_lets(const Expr& function) {
   auto values = removable_lets(function);
   if (values.empty()) return function;
-  // What stands for an expression: a variable's value, a binding's body.
+  // Resolves an expression: a variable to its value, a let to its body.
   auto operands = [&](const Expr& e) -> std::vector<Expr> {
     if (auto it = values.find(e.get()); it != values.end()) return {it->second};
     if (const auto* let = as<LetNode>(e); let && values.count(let->var.get())) return {let->body};

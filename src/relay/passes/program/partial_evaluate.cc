@@ -12,9 +12,9 @@ namespace tilewright::relay {
 namespace {
 
 constexpr int kMaxRounds = 64;
-constexpr int kMaxRecursiveCalls = 256;  // that are replaced by their bodies, over the whole module
+constexpr int kMaxRecursiveCalls = 256;  // inlined recursive calls, over the whole module
 
-// Whether its outermost shape is known: a match or a branch on it can be decided.
+// Whether its outermost constructor is known, so that a match or branch on it can be decided.
 bool is_known(const Expr& e) {
   const auto* call = as<CallNode>(e);
   return as<ConstantNode>(e) || as<TupleNode>(e) || as<FunctionNode>(e) || (call && as<ConstructorNode>(call->callee));
@@ -28,8 +28,8 @@ bool reads_references(const Expr& e) {
 bool can_move(const Expr& e) { return !has_effect(e) && !reads_references(e); }
 
 enum class Fit { kNo, kYes, kUnknown };
-// Whether a pattern fits a value whose outermost shape may be known; its variables are collected with what they stand
-// for.
+// Whether a pattern matches a value that may be
+// known; collects the values of its variables.
 Fit fits(const Pattern& p, const Expr& e, std::map<const VarNode*, Expr>* values) {
   auto all = [&](const std::vector<Expr>& parts) {
     Fit out = Fit::kYes;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// PartialEvaluate: what is known at compile time is computed then.
+// PartialEvaluate: evaluates at compile time what is known then.
 // What: calls of known functions become their bodies (recursive ones while an argument is a known constructor, tuple or
-//   constant, and up to a limit), matches on known constructors their clause, branches on constants one side, fields of
-//   known tuples the field; constants fold, dead bindings go.
-// Requires: typed module. Ensures: the same values; effects (references, stateful operators) stay in order and number.
+// constant, and up to a limit), matches on known constructors their clause, branches on constants one side, fields of
+// known tuples the field; constants fold, dead bindings go.
+// Requires: typed module.
+// Ensures: the same values; effects (references, stateful operators) stay in order and number.
 // Why here: before compilation to bytecode: closures and lists that only structured the program disappear.
 // Test: tests/relay/passes/partial_evaluate*.txt
 #pragma once

@@ -5,11 +5,11 @@ namespace tilewright::relay {
 
 std::optional<MovedTag> reshaped_tag(const std::vector<int64_t>& from, size_t axis, const SizeTag& tag,
                                      const std::vector<int64_t>& to, int64_t largest) {
-  // The size's places are `stride` elements apart, and go round after `span`.
+  // Indices of the size are `stride` elements apart and repeat after `span` elements.
   int64_t stride = tag.inner;
   for (size_t d = axis + 1; d < from.size(); ++d) stride *= from[d];
   const int64_t span = stride * largest;
-  int64_t behind = 1;  // elements of the dimensions behind `d`
+  int64_t behind = 1;  // number of elements in the dimensions behind `d`
   for (size_t d = to.size(); d-- > 0; behind *= to[d]) {
     const int64_t all = behind * to[d];
     if (behind > stride || all < span) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers that stand for real numbers: scales, zero points, and the expressions of both.
+// Affine quantisation: integers with scales and zero points, and their expressions.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -11,22 +11,22 @@
 
 namespace tilewright::relay {
 
-// real = scale * (integer - zero), one pair for all or one for each place along `axis`.
+// real = scale * (integer - zero), per tensor or per index along `axis`.
 struct Affine {
   std::vector<float> scale;
   std::vector<int64_t> zero;
   DataType dtype;
   int64_t axis = 0;
   bool uniform() const { return scale.size() == 1 && zero.size() == 1; }
-  // No zero point at all.
+  // All zero points are 0.
   bool centred() const {
     return std::all_of(zero.begin(), zero.end(), [](int64_t z) { return z == 0; });
   }
-  // A sum of products, not yet rounded to the width of activations.
+  // An unrounded sum of products, wider than activations.
   bool wide() const { return dtype == kInt32 && centred(); }
 };
 struct Quantized {
-  Expr integers;  // a tensor, or a tuple for operators with several results
+  Expr integers;  // a tensor, or a tuple of several results
   Affine as;
 };
 using Found = std::optional<Quantized>;
@@ -51,7 +51,7 @@ inline Expr zero_expr(const Affine& a) {
       Tensor::from<int32_t>(kInt32, {static_cast<int64_t>(values.size())}, std::span<const int32_t>(values)));
 }
 
-// The scale and zero point operands of a call, where they are constants that make sense.
+// The scale and zero point of a call, if they are constant and valid.
 inline std::optional<Affine> affine_of(const Expr& scale, const Expr& zero, DataType dtype, int64_t axis, size_t rank) {
   const Tensor *s = constant_data(scale), *z = constant_data(zero);
   if (!s || !z || s->size() == 0 || z->size() == 0 || dtype.bits > 32) return std::nullopt;

@@ -10,12 +10,12 @@
 namespace tilewright::relay {
 namespace {
 
-// bytes - zero: zero is null or one int32 number.
+// bytes - zero, where zero is null or one int32 number.
 struct CentredBytes {
   Expr bytes, zero;
 };
 
-// The value under casts that change none.
+// Strips casts that do not change the value.
 Expr under_widening(const Expr& e) {
   if (!is_call_to(e, "cast") || !as_tensor(arg(e, 0)->type)) return e;
   const DataType from = tensor_of(arg(e, 0)).dtype, to = tensor_of(e).dtype;
@@ -33,26 +33,26 @@ std::optional<CentredBytes> centred_bytes(const Expr& e) {
   const Expr x = under_widening(arg(e, 0)), zero = arg(e, 1);
   const auto shape = static_shape(tensor_of(zero).shape);
   if (!are_bytes(x) || !shape || !same_tensor_type(arg(e, 0), e)) return std::nullopt;
-  // One number, whatever its rank, can be corrected for in each sum.
+  // Only a single zero point, of any rank, can be corrected for in each sum.
   if (std::any_of(shape->begin(), shape->end(), [](int64_t d) { return d != 1; })) return std::nullopt;
   return CentredBytes{x, shape->empty() ? zero : reshape_to(zero, {})};
 }
 
-// What an int32 number is, where its operands are constants.
+// The value of an int32 scalar expression with constant operands.
 std::optional<int64_t> folded_number(const Expr& e) {
   const Expr folded = fold_expr(e, 16);
   const Tensor* t = constant_data(folded);
   return t && t->size() == 1 ? std::optional<int64_t>(t->at_int(0)) : std::nullopt;
 }
 
-// int8 as uint8, 128 more.
+// Flips int8 to uint8 by adding 128.
 Expr flipped(const Expr& x) { return cast(both("add", cast(x, kInt16), full_constant(128, kInt16)), kUInt8); }
 
-// What the operator sums: which axis of the weight tells outputs apart, and which one of the result.
+// The output axes of the weight and of the result.
 struct ByteProduct {
   size_t weight_axis = 0, result_axis = 0;
-  AttrsRef attrs;       // the call's, with int32 results
-  bool padded = false;  // a convolution whose padding is not zero
+  AttrsRef attrs;       // the call's attributes with int32 results
+  bool padded = false;  // a convolution with non-zero padding
   bool one_group = true;
 };
 
@@ -63,17 +63,18 @@ AttrsRef with_int32(const Expr& e) {
   return copy;
 }
 
-// Whether AlterOpLayout gives such a convolution a kernel over channel blocks.
+// Whether AlterOpLayout gives this convolution a channel-blocked kernel.
 bool blocks_take(const Conv2DAttrs& a, const std::vector<int64_t>& weight, const Target& target) {
   const int64_t lanes = target.lanes(32), in = weight[a.kernel_layout.find('I')] * a.groups,
                 out = weight[a.kernel_layout.find('O')];
   if (target.vector_bits < 128) return false;
-  // Few channels of a plain image: words are taps side by side.
+  // A plain image with few channels: words are formed of adjacent taps.
   if (a.groups == 1) return in > 4 || a.dilation == std::vector<int64_t>{1, 1};
   return in / a.groups % lanes == 0 && out / a.groups % lanes == 0;
 }
 
-// Without one, four bytes take as many instructions as four exact products of floats, and more registers.
+// Without a dot-product instruction, four bytes take as many instructions as four exact float products, and more
+// registers.
 bool has_byte_instruction(const Target& target) {
   return std::any_of(target.cpu_features.begin(), target.cpu_features.end(), [](const std::string& f) {
     return f == "avx512vnni" || f == "avxvnni" || f == "dotprod" || f == "i8mm";
@@ -109,7 +110,7 @@ std::optional<ByteProduct> byte_product(const Expr& e, const Target& target) {
   return out;
 }
 
-// The sum of the weights of each output.
+// The sum of the weights per output.
 std::vector<int64_t> sums_by_output(const Tensor& w, size_t axis) {
   int64_t inner = 1;
   for (size_t i = axis + 1; i < w.shape().size(); ++i) inner *= w.shape()[i];
@@ -118,7 +119,7 @@ std::vector<int64_t> sums_by_output(const Tensor& w, size_t axis) {
   return sums;
 }
 
-// Places of a product's outputs beside the result.
+// A per-output vector reshaped to broadcast against the result.
 Expr beside_outputs(const std::vector<int64_t>& values, const ByteProduct& p, size_t rank) {
   std::vector<int64_t> shape(rank - p.result_axis, 1);
   shape[0] = static_cast<int64_t>(values.size());
@@ -127,7 +128,7 @@ Expr beside_outputs(const std::vector<int64_t>& values, const ByteProduct& p, si
   return make_constant(std::move(t));
 }
 
-// The data in a frame of the zero point, and the attributes without the padding.
+// Pads the data with the zero point and removes the padding from the attributes.
 Expr framed(const Expr& x, const Expr& zero, ByteProduct* p) {
   auto* a = const_cast<Conv2DAttrs*>(attrs_as<Conv2DAttrs>(p->attrs));
   std::vector<int64_t> pad = a->padding;
@@ -141,7 +142,7 @@ Expr framed(const Expr& x, const Expr& zero, ByteProduct* p) {
               x->span);
 }
 
-// The same product whose only output sums its operand.
+// The same product with all-one weights, whose single output sums the operand.
 std::optional<Expr> sums_of_data(const Expr& e, const Expr& x, const Tensor& w, const ByteProduct& p) {
   std::vector<int64_t> shape = w.shape();
   shape[p.weight_axis] = 1;

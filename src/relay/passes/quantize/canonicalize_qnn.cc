@@ -15,7 +15,7 @@
 namespace tilewright::relay {
 namespace {
 
-// A scale or zero point as `dtype` beside data of `rank` axes: a scalar, or a vector along `axis`.
+// A scale or zero point as `dtype`, broadcastable to data of `rank` axes: a scalar, or a vector along `axis`.
 Expr beside(const Expr& v, size_t rank, int64_t axis, DataType dtype) {
   const auto& shape = tensor_of(v).shape;
   if (shape.empty()) return cast(v, dtype);
@@ -28,7 +28,7 @@ Expr beside(const Expr& v, size_t rank, int64_t axis, DataType dtype) {
   return cast(reshape_to(v, wide), dtype);
 }
 
-// saturate(x + zero point) as integers; x holds whole numbers.
+// saturate(x + zero point) as integers; x holds whole numbers in floating point.
 Expr saturated(const Expr& x, const Expr& zero, DataType to) {
   Expr bounded = call("clip", {both("add", x, zero)}, make_attrs<ClipAttrs>([&](auto& a) {
                         a.a_min = static_cast<double>(lowest(to));
@@ -38,18 +38,18 @@ Expr saturated(const Expr& x, const Expr& zero, DataType to) {
   return cast(bounded, to);
 }
 
-// Ties towards plus infinity, as the classic requantisation has them.
+// Rounds ties towards plus infinity, as the classic requantisation does.
 Expr rounded_upward(const Expr& x) { return one("floor", both("add", x, full_constant(0.5, tensor_of(x).dtype))); }
 Expr rounded_away(const Expr& x) {
   Expr size = rounded_upward(one("abs", x));
   return both("multiply", one("sign", x), size);
 }
 
-// The real numbers, as `work`.
+// Dequantises to dtype `work`.
 Expr real(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, DataType work) {
   const size_t rank = tensor_of(x).shape.size();
   const bool narrow = tensor_of(x).dtype.bits <= 16 || work == kFloat64;
-  // Differences of 32-bit integers are exact in int32, or where the sums of products are known to be small.
+  // Differences of 32-bit integers must be taken in int32, unless sums of products are known to be small.
   const DataType first = narrow ? work : kInt32;
   Expr difference = both("subtract", cast(x, first), beside(zero, rank, axis, first));
   return both("multiply", cast(difference, work), beside(scale, rank, axis, work));
@@ -57,7 +57,7 @@ Expr real(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, Data
 
 Expr folded(const Expr& e) { return fold_expr(e, int64_t{1} << 24); }
 
-// fixed_point(scale / out_scale), both float64. Where they are known only at run time, the ratio keeps 31 bits by
+// fixed_point(scale / out_scale), both float64. If known only at run time, the ratio is rounded to 31 bits by
 // Veltkamp's splitting.
 Expr multiplier(const Expr& scale, const Expr& out_scale) {
   Expr ratio = folded(both("divide", folded(scale), folded(out_scale)));
@@ -70,7 +70,7 @@ Expr multiplier(const Expr& scale, const Expr& out_scale) {
   return both("subtract", wide, both("subtract", wide, ratio));
 }
 
-// The whole steps of the output's scale that x is, in float64, which holds every product of them.
+// x in whole steps of the output's scale, in float64, where all such products are exact.
 Expr steps_of(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, const Expr& out_scale, bool away) {
   const size_t rank = tensor_of(x).shape.size();
   Expr difference = both("subtract", cast(x, kFloat64), beside(zero, rank, axis, kFloat64));
@@ -92,14 +92,14 @@ Expr quantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis,
   return saturated(one(even ? "nearbyint" : "round", ratio), beside(zero, rank, axis, work), to);
 }
 
-// The same in integers behind the rounding, which costs less than floats where no vector unit compares these.
+// The same with integer arithmetic after the rounding, cheaper where no vector unit compares these floats.
 Expr quantized_by_integers(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, DataType to) {
   const size_t rank = tensor_of(x).shape.size();
   const Expr ratio = both("divide", cast(x, kFloat32), beside(scale, rank, axis, kFloat32));
   return saturated(cast(one("nearbyint", ratio), kInt32), beside(zero, rank, axis, kInt32), to);
 }
 
-// Each operand in the result's steps, then the sum.
+// Requantises each operand to the result's scale, then adds.
 Expr sum(const Expr& e, const char* op) {
   const auto& a = attrs_of<BroadcastAttrs>(e);
   Expr both_sides = both(op, steps_of(arg(e, 0), arg(e, 2), arg(e, 3), a.lhs_axis, arg(e, 6), false),
@@ -107,7 +107,7 @@ Expr sum(const Expr& e, const char* op) {
   return saturated(both_sides, beside(arg(e, 7), tensor_of(e).shape.size(), 0, kFloat64), tensor_of(e).dtype);
 }
 
-// The integers' product, requantised from the product of the scales.
+// The integer product, requantised from the product of the scales.
 Expr product(const Expr& e) {
   const auto& a = attrs_of<BroadcastAttrs>(e);
   const size_t rank = tensor_of(e).shape.size();
@@ -124,7 +124,7 @@ Expr product(const Expr& e) {
   return saturated(steps, beside(arg(e, 7), rank, 0, kFloat64), tensor_of(e).dtype);
 }
 
-// The integer operator on operands without their zero points.
+// The integer operator on operands minus their zero points.
 Expr contraction(const Expr& e, const char* op, const AttrsRef& attrs, int64_t output_axis) {
   auto centered = [&](const Expr& x, const Expr& zero, int64_t axis) {
     if (is_uniform(zero, 0)) return cast(x, kInt32);
@@ -133,7 +133,7 @@ Expr contraction(const Expr& e, const char* op, const AttrsRef& attrs, int64_t o
   Expr sum = call(op, {centered(arg(e, 0), arg(e, 2), 0), centered(arg(e, 1), arg(e, 3), output_axis)}, attrs, e->span);
   return cast(with_one_filter_a_row(sum), tensor_of(e).dtype);
 }
-// A copy of the attributes whose result has the operands' dtype.
+// Copies the attributes, with the operands' dtype as the result's.
 template <class A>
 AttrsRef in_operand_dtype(const Expr& e) {
   AttrsRef copy(attrs_of<A>(e).clone());
@@ -173,7 +173,7 @@ Expr concatenated(const Expr& e) {
   return call("concatenate", {make_tuple(std::move(fields))}, as<CallNode>(e)->attrs, e->span);
 }
 
-// No sum of a product of bytes by constant bytes leaves float32's whole numbers.
+// Whether all sums of a product of bytes by constant bytes are exact in float32 (below 2^24).
 bool sums_fit_float32(const Expr& product) {
   const bool is_conv = is_call_to(product, "qnn.conv2d");
   if (!is_conv && !is_call_to(product, "qnn.dense")) return false;
@@ -198,8 +198,8 @@ bool sums_fit_float32(const Expr& product) {
          *std::min_element(least.begin(), least.end()) >= -kWhole;
 }
 
-// A product that the target has a kernel for as it is: what it sums does not depend on the scales. Where nothing is
-// padded, the zero point's share of each output is a number.
+// A product with a native kernel: its sums do not depend on scales. Without padding, the zero point contributes a
+// constant per output.
 Expr with_plain_scales(const Expr& e) {
   const bool is_conv = is_call_to(e, "qnn.conv2d");
   const Expr weight = folded(arg(e, 1)), zero = folded(arg(e, 2)), one_scale = full_constant(1, kFloat32, {});
@@ -225,7 +225,7 @@ Expr with_plain_scales(const Expr& e) {
   return both("add", sum, make_constant(std::move(share)));
 }
 
-// `original`: before its operands were written out.
+// `original`: before its operands were rewritten.
 Expr written_out(const Expr& original, const Expr& e, const Target* target) {
   const OpDef* op = called_op(e);
   const std::string_view name = op ? op->name : "";
@@ -238,8 +238,8 @@ Expr written_out(const Expr& original, const Expr& e, const Target* target) {
     return quantized(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<QuantizeAttrs>(e).axis, tensor_of(e).dtype,
                      attrs_of<QuantizeAttrs>(e).rounding == "TONEVEN");
   if (name == "qnn.dequantize") {
-    // Differences of integers of more than 16 bits need more than float32, unless they are known to be small: then both
-    // give the product with the scale, rounded once.
+    // Differences of integers above 16 bits exceed float32, unless known to be small; then both ways give the scaled
+    // product, rounded once.
     const bool wide =
         tensor_of(arg(e, 0)).dtype.bits > 16 && !(is_uniform(arg(e, 2), 0) && sums_fit_float32(arg(original, 0)));
     const DataType to = tensor_of(e).dtype, work = wide ? kFloat64 : to.bits >= 32 ? to : kFloat32;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // CanonicalizeQnn: quantised operators become plain ones.
-// What: scales and zero points are written out; products are those of integers without their zero points; what changes
-// scale is multiplied in float64, so that the nearest integer is the right one.
+// What: makes scales and zero points explicit: products of integers minus their zero points, and requantisation in
+// float64, so that rounding gives the correct integer.
 // Requires: types.
 // Ensures: the values that the operators' references define; no qnn operator is left.
-// Why here: before every rewrite, which know plain operators only, and IntegerProducts. Test:
-// tests/relay/passes/canonicalize_qnn*.txt
+// Why here: before all rewrites, which know plain operators only, and before IntegerProducts.
+// Test: tests/relay/passes/canonicalize_qnn*.txt
 #pragma once
 #include "ir/pass_context.h"
 #include "relay/expr.h"

@@ -15,7 +15,7 @@
 namespace tilewright::relay {
 namespace {
 
-// Whether nothing but dequantizes and constants feeds it through operators.
+// Whether it is computed from dequantizes and constants only.
 bool fake_quantized(const Expr& root) {
   std::vector<Expr> waiting{root};
   std::unordered_set<const ExprNode*> seen;
@@ -34,7 +34,7 @@ bool fake_quantized(const Expr& root) {
   return any;
 }
 
-// The quantize as integer arithmetic, or itself; `culprit` is what has no rule.
+// The quantize as integer arithmetic, or unchanged; `culprit` is the operator without a rule.
 Expr realized(const Expr& e, const FakeQuantizationRules& rules, Expr* culprit) {
   const auto& a = attrs_of<QuantizeAttrs>(e);
   auto target = affine_of(arg(e, 1), arg(e, 2), tensor_of(e).dtype, a.axis, tensor_of(e).shape.size());
@@ -52,8 +52,8 @@ Expr realized(const Expr& e, const FakeQuantizationRules& rules, Expr* culprit) 
   return made.ok() ? *made : e;
 }
 
-// After training that knew of the quantisation, integers may go on where no quantize follows: an operator of
-// dequantized operands becomes the dequantized result of its integer form.
+// After quantisation-aware training, integer arithmetic may continue without a quantize: an operator on dequantized
+// operands becomes the dequantized result of its integer form.
 Expr with_integers(const Expr& e, const FakeQuantizationRules& rules) {
   const OpDef* op = called_op(e);
   const auto* call = as<CallNode>(e);
@@ -61,7 +61,7 @@ Expr with_integers(const Expr& e, const FakeQuantizationRules& rules) {
   const bool any =
       std::any_of(call->args.begin(), call->args.end(), [](const Expr& a) { return is_call_to(a, "qnn.dequantize"); });
   if (!any || !is_float_tensor(e)) return e;
-  FakeQuantizedRegion region(Affine{{}, {}, kInt32, 0}, rules, true);  // no target: nothing is rounded to one
+  FakeQuantizedRegion region(Affine{{}, {}, kInt32, 0}, rules, true);  // no target scale: results are not requantised
   Found out = region.integers(e, false);
   if (!out || !region.any()) return e;
   auto made = try_call("qnn.dequantize", {out->integers, scale_expr(out->as), zero_expr(out->as)},
@@ -77,7 +77,7 @@ bool is_product(const Expr& e) {
   return is_call_to(e, "nn.conv2d") || is_call_to(e, "nn.dense") || is_call_to(e, "nn.matmul");
 }
 
-// A product of dequantized bytes as the dequantized product of integers.
+// A product of dequantized bytes as the dequantized integer product.
 Expr with_integer_sums(const Expr& e, const Target& target) {
   if (!is_call_to(arg(e, 0), "qnn.dequantize") || !is_call_to(arg(e, 1), "qnn.dequantize")) return e;
   if (!constant_data(fold_expr(arg(arg(e, 1), 0), int64_t{1} << 28)) ||
@@ -86,8 +86,8 @@ Expr with_integer_sums(const Expr& e, const Target& target) {
   return with_integers(e, {});
 }
 
-// A quantize of a whole map's mean: what makes the map stores it as bytes, and the sum reads them as numbers. As floats
-// the map would take four times the memory.
+// A quantized mean over a whole map: the producer stores the map as bytes and the sum reads those. As floats the map
+// would take four times the memory.
 Expr mean_of_bytes(const Expr& e) {
   const Expr pool = arg(e, 0);
   const auto shape = static_shape(tensor_of(arg(pool, 0)).shape);
@@ -110,8 +110,8 @@ Expr mean_of_bytes(const Expr& e) {
   return call("qnn.quantize", {mean, arg(e, 1), arg(e, 2)}, as<CallNode>(e)->attrs, e->span);
 }
 
-// A sum of two dequantized maps: one is stored, as bytes, and the other's kernel reads it; without this the first would
-// be stored as the floats that are added.
+// A sum of two dequantized maps: one is stored as bytes, and the other's kernel reads it; otherwise the first would be
+// stored as floats.
 Expr with_stored_operand(const Expr& e) {
   const Expr stored = arg(e, 0), other = arg(e, 1);
   for (const Expr& side : {stored, other})
@@ -123,15 +123,15 @@ Expr with_stored_operand(const Expr& e) {
   return call("add", {numbers, other}, as<CallNode>(e)->attrs, e->span);
 }
 
-// A quantize of what was only moved, or chosen among, since it was dequantized from the same scale.
+// A quantize of values that were only moved or selected since a dequantize with the same scale.
 Expr moved_as_integers(const Expr& e, const Target& target) {
   const OpDef* op = called_op(arg(e, 0));
   if (!op || as<CallNode>(arg(e, 0))->args.empty() || !is_call_to(arg(arg(e, 0), 0), "qnn.dequantize")) return e;
   if (Expr mean = keeps_bytes(target) ? mean_of_bytes(e) : e; mean != e) return mean;
   Expr culprit;
   const Elements elements = op->facts.elements;
-  const bool moves = of_first_operand(elements) && (elements != Elements::kExtreme ||
-                                                    is_call_to(arg(e, 0), "nn.max_pool2d"));  // has a kernel of bytes
+  const bool moves = of_first_operand(elements) &&
+                     (elements != Elements::kExtreme || is_call_to(arg(e, 0), "nn.max_pool2d"));  // has an 8-bit kernel
   const Expr out = moves ? realized(e, {}, &culprit) : e;
   return out == e || is_call_to(out, "qnn.requantize") ? e : out;
 }

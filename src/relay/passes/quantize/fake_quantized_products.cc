@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products, and what is computed between two values.
+// Rules for products and for binary operators.
 #include <algorithm>
 #include <cmath>
 
@@ -81,13 +81,13 @@ Found FakeQuantizedRegion::bias_constant(const Expr& e, const Affine& like, size
   if (!t || !t->dtype().is_float()) return std::nullopt;
   const auto own = static_cast<size_t>(t->rank());
   Tensor out(kInt32, t->shape());
-  // The constant's axis along which the scale changes; -1: it has none there.
+  // The constant's axis along which the scale varies; -1: none.
   int64_t along = -1;
   if (!like.uniform()) {
     along = axis ? 0 : like.axis - static_cast<int64_t>(rank - own);
     if (axis && positive_axis(*axis, rank) != like.axis) return std::nullopt;
     const int64_t n = static_cast<int64_t>(like.scale.size());
-    // One value for all channels is another number of steps in each.
+    // A single value would be a different number of steps in each channel.
     if (along < 0 || t->shape()[static_cast<size_t>(along)] != n) return std::nullopt;
   }
   int64_t inner = 1;
@@ -141,7 +141,7 @@ Found FakeQuantizedRegion::side(const Expr& e, bool direct) {
 }
 
 Found FakeQuantizedRegion::chosen(const Expr& e, bool direct) {
-  const size_t first = is_call_to(e, "where") ? 1 : 0;  // behind the condition
+  const size_t first = is_call_to(e, "where") ? 1 : 0;  // after the condition
   Found a = side(arg(e, first), false), b = side(arg(e, first + 1), false);
   if (!a || !b || !a->as.uniform() || !b->as.uniform()) return std::nullopt;
   Affine as = a->as;
@@ -173,12 +173,12 @@ Found FakeQuantizedRegion::sum(const Expr& e, bool direct, const std::optional<i
   const std::string name = called_op(e)->name;
   const size_t rank = tensor_of(e).shape.size();
   Expr first = arg(e, 0), second = arg(e, 1);
-  // A constant on the left of a sum is one on the right.
+  // A sum with the constant on the left is treated as one on the right.
   const bool swapped = name == "add" && constant_data(first);
   if (swapped) std::swap(first, second);
   if (name != "multiply") {
     const bool literal = constant_data(second) != nullptr;
-    // What is added to a sum of products has its steps; everything else has the quantize's.
+    // An addend of a sum of products takes the sum's scale; otherwise operands take the quantize's.
     Found x = integers(first, direct && !literal);
     if (!x) return x;
     if (x->as.wide() && tensor_of(first).shape.size() == rank) {

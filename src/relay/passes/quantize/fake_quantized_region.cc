@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rule an operator has; limits, moves and means.
+// Selects the rule for each operator; rules for limits, data movement and means.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,7 @@ Found FakeQuantizedRegion::integers(const Expr& e, bool direct) {
   }
   auto [it, fresh] = known_.try_emplace({e.get(), direct});
   if (!fresh) return it->second;
-  // Deep chains are no regions that exporters write; the limit keeps the stack.
+  // Exporters do not write deeper chains; the limit protects the stack.
   if (depth_ >= 256) return fail(e);
   ++depth_;
   Found out = rule(e, direct);
@@ -262,7 +262,7 @@ Found FakeQuantizedRegion::averaged(const Expr& e, std::vector<int64_t> axes, bo
   return Quantized{total, {{x->as.scale[0] / static_cast<float>(n)}, {x->as.zero[0] * n}, kInt32, 0}};
 }
 
-// By the rule that a script registered. Operands that are no integers are handed over as they are.
+// Applies a script's rule. Operands that are not integers are passed unchanged.
 Found FakeQuantizedRegion::by_script(const OpDef& op, const Expr& e) {
   std::vector<AffineValue> operands;
   std::vector<Expr> args;

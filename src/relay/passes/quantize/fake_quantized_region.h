@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A region of a graph between dequantizes and a quantize, as integer arithmetic: one rule for each operator.
+// Converts a region between dequantizes and a quantize to integer arithmetic, one rule per operator.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ class FakeQuantizedRegion {
  public:
   FakeQuantizedRegion(Affine target, const FakeQuantizationRules& rules, bool optional)
       : target_(std::move(target)), rules_(rules), optional_(optional) {}
-  // `direct`: nothing but moves and monotone functions lie between here and the quantize, so that its scale suits.
+  // `direct`: only data movement and monotone functions lie between here and the quantize, so its scale can be used.
   Found integers(const Expr& e, bool direct);
   bool any() const { return any_; }
   const Expr& culprit() const { return culprit_; }
@@ -25,14 +25,14 @@ class FakeQuantizedRegion {
  private:
   Found fail(const Expr& e);
   Found rule(const Expr& e, bool direct);
-  // Both operands of a product of bytes; the weight has its own scale for each place along `axis`, at most.
+  // Both operands of an 8-bit product; the weight may have a scale per index along `axis`.
   struct Operands {
     Quantized x, w;
     std::vector<Expr> args;
     Affine as;
   };
   std::optional<Operands> product(const Expr& e, int64_t weight_axis, int64_t result_axis);
-  // The qnn operator over the same attributes, summed in int32.
+  // The qnn operator with the same attributes, accumulating in int32.
   template <class A>
   Found product_call(const Expr& e, const char* op, const std::optional<Operands>& o);
   Found conv2d(const Expr& e);
@@ -41,33 +41,33 @@ class FakeQuantizedRegion {
   // A dense layer with its weight transposed.
   Found matmul(const Expr& e);
   Found batch_matmul(const Expr& e);
-  // A real constant in the steps of `like`, as int32; it broadcasts to a result of rank `rank`.
+  // A real constant in steps of `like`, as int32; it broadcasts to a result of rank `rank`.
   Found bias_constant(const Expr& e, const Affine& like, size_t rank, const std::optional<int64_t>& axis);
-  // A product with one positive number is another scale.
+  // Multiplying by one positive number only changes the scale.
   Found scaled_by_constant(const Expr& e);
-  // A real constant in bytes of its own: exactly where it is one number, else as near as 127 steps come.
+  // A real constant quantised to bytes: exactly if it is one number, else to 127 steps.
   Found byte_constant(const Expr& e, DataType dtype);
-  // An operand of an operator between two values: integers, or a constant in the bytes of the target.
+  // An operand of a binary operator: integers, or a constant quantised with the target scale.
   Found side(const Expr& e, bool direct);
-  // At one scale: the operands' own where they share it, else the quantize's.
+  // Brings operands to one scale: their own if they share it, else the quantize's.
   Found chosen(const Expr& e, bool direct);
-  // |x| is so many steps from the zero point, which int32 holds.
+  // |x| as the distance from the zero point, in int32.
   Found from_zero(const Expr& e);
   Found sum(const Expr& e, bool direct, const std::optional<int64_t>& bias_axis);
-  // Values within [low, high], which are real numbers.
+  // Clips to [low, high], which are real numbers.
   Found limited(const Expr& e, bool direct, double low, double high);
-  // A function of each element, in the quantize's steps.
+  // A unary function, in the quantize's scale.
   Found function(const Expr& e, bool direct, const std::string& op);
-  // The operator itself on integers; places along the axis `kept` stay where they are.
+  // The operator applied to the integers themselves; indices along the axis `kept` do not move.
   Found moved(const Expr& e, bool direct, std::optional<size_t> kept = {});
   Found turned(const Expr& e, bool direct);
   Found padded(const Expr& e, bool direct);
   Found concatenated(const Expr& e, bool direct);
-  // n * mean of the integers without their zero point; the steps become n times as small, so no division rounds.
+  // n * mean of the integers minus their zero point, with a scale n times smaller, so that no division rounds.
   Found average_pool(const Expr& e);
   Found global_average(const Expr& e);
   Found mean(const Expr& e);
-  // Windows of equal sizes: n times their mean is their sum.
+  // Windows of equal size: n times their mean is their sum.
   template <class A>
   Found adaptive_average(const Expr& e);
   Found averaged(const Expr& e, std::vector<int64_t> axes, bool keepdims);

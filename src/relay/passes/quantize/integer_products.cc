@@ -12,7 +12,7 @@
 namespace tilewright::relay {
 namespace {
 
-// Whole numbers below this are exact in float32, and so is every partial sum of them that stays below.
+// Integers below this bound are exact in float32, as are partial sums below it.
 constexpr double kExact = 1 << 24;
 constexpr int64_t kMostParts = 32;
 
@@ -21,7 +21,7 @@ struct ValueRange {
   double size() const { return std::max(std::fabs(low), std::fabs(high)); }
 };
 
-// What a constant expression computes; nothing where an operand is not constant.
+// Folds a constant expression; nothing if an operand is not constant.
 std::optional<Expr> folded_integers(const Expr& e, int depth = 0) {
   if (as<ConstantNode>(e)) return e;
   const auto* call = as<CallNode>(e);
@@ -41,7 +41,7 @@ std::optional<Expr> folded_integers(const Expr& e, int depth = 0) {
 
 std::optional<ValueRange> range_of(const Expr& e, int depth = 0);
 
-// The range of what an operator computes from ranges; nothing for operators that are not listed.
+// Interval arithmetic for an operator; nothing for operators that are not listed.
 std::optional<ValueRange> range_of_call(const Expr& e, int depth) {
   const std::string_view name = called_op(e)->name;
   auto operand = [&](size_t i) { return range_of(arg(e, i), depth + 1); };
@@ -79,14 +79,15 @@ std::optional<ValueRange> range_of(const Expr& e, int depth) {
     return r;
   }
   if (called_op(e)) found = range_of_call(e, depth);
-  // Arithmetic that leaves its dtype wraps around.
+  // Overflow wraps around: the range is then the whole dtype.
   const double half = std::ldexp(1, t.bits - 1);
   const ValueRange holds = t.is_int() ? ValueRange{-half, half - 1} : ValueRange{0, 2 * half - 1};
   if (found && (found->low < holds.low || found->high > holds.high)) found.reset();
   return found ? found : own;
 }
 
-// The same whole numbers as float32: widening casts go, sums and differences of small numbers are float ones.
+// The same integers as float32: widening casts are dropped, sums and differences of small numbers are computed in
+// floats.
 Expr as_float(const Expr& e) {
   if (const Tensor* data = constant_data(e)) {
     Tensor out(kFloat32, data->shape());
@@ -101,14 +102,14 @@ Expr as_float(const Expr& e) {
   return cast(e, kFloat32);
 }
 
-// A product: which axes of its operands are summed (channels, where there are taps besides), and the one of the second
-// operand that tells its outputs apart, -1 where that is not asked.
+// A product: the reduction axes of its operands (channels, if there are taps as well), and the second operand's output
+// axis, -1 if it is not needed.
 struct Product {
   size_t data_axis = 0, weight_axis = 0;
   int64_t output_axis = -1;
-  bool divisible = true;    // along those axes
-  AttrsRef attrs;           // with the operands' dtype as the result's
-  double terms_beside = 1;  // products of an output for each of the summed axis
+  bool divisible = true;    // can be split along those axes
+  AttrsRef attrs;           // with the operands' dtype as result dtype
+  double terms_beside = 1;  // terms per output for each index of the reduction axis
 };
 
 template <class A>
@@ -165,7 +166,7 @@ std::optional<Product> product_of(const Expr& e) {
   return out;
 }
 
-// The largest sum of absolute weights over the outputs, of parts [begin, end) of the summed axis.
+// The largest sum of absolute weights over outputs, for indices [begin, end) of the reduction axis.
 double largest_sum(const Tensor& weights, const Product& p, int64_t begin, int64_t end) {
   const auto& shape = weights.shape();
   auto stride = [&](size_t axis) {
@@ -185,7 +186,7 @@ double largest_sum(const Tensor& weights, const Product& p, int64_t begin, int64
   return sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
 }
 
-// Maxima in windows of small numbers, for which there are float kernels in blocks of channels.
+// Max pools of small integers, which have channel-blocked float kernels.
 Expr pooled_in_floats(const Expr& e) {
   if (!range_of(arg(e, 0))) return e;
   return cast(call(called_op(e)->name, {as_float(arg(e, 0))}, as<CallNode>(e)->attrs, e->span), tensor_of(e).dtype);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kSimulated = "relay.op.annotation.simulated_quantize";
 
-// A value and what it is known to be; no kind: floats that nothing quantises.
+// A value and its quantisation role; no kind: unquantised floats.
 struct Annotated {
   Expr expr;
   std::optional<QuantizeKind> kind;
@@ -28,7 +28,7 @@ class Annotator {
   Expr run(const Expr& root) {
     for (const Expr& e : post_order(root)) {
       Annotated made = annotated(e);
-      // What several operators read is quantised once.
+      // A value with several users is quantised once.
       if (made.kind == QuantizeKind::kActivation && uses_[e.get()] > 1)
         made = {simulated(made.expr), QuantizeKind::kInput};
       done_[e.get()] = made;
@@ -71,7 +71,7 @@ class Annotator {
       kids.push_back(given.back().expr);
     }
     if (rule == kRules.end()) return {with_children(e, kids), std::nullopt};
-    // What went into a tuple is looked at where the tuple is joined.
+    // A tuple's fields are handled where the tuple is concatenated.
     if (const auto* tuple = op->name == std::string_view("concatenate") ? as<TupleNode>(arg(e, 0)) : nullptr) {
       given.clear();
       for (const Expr& field : tuple->fields) given.push_back(done_.at(field.get()));
@@ -89,7 +89,7 @@ class Annotator {
   Expr as_input(const Annotated& a) {
     return !a.kind || a.kind == QuantizeKind::kActivation ? simulated(a.expr) : a.expr;
   }
-  // A constant is a weight.
+  // Quantises a constant operand as a weight.
   Expr beside(const Annotated& a) {
     return as<ConstantNode>(a.expr) ? simulated(a.expr, QuantizeKind::kWeight) : simulated(a.expr);
   }
@@ -113,7 +113,7 @@ class Annotator {
   }
 
   Annotated product(const Expr& e, const Operands& args) {
-    // Weights that the program computes have no scale before it runs.
+    // Weights computed by the program have no scale at compile time.
     if (skipped(e) || (!as<ConstantNode>(args[1].expr) && !is_call_to(e, "nn.batch_matmul"))) return plain(e, args);
     const Expr other =
         as<ConstantNode>(args[1].expr) ? simulated(args[1].expr, QuantizeKind::kWeight) : as_input(args[1]);
@@ -162,7 +162,7 @@ bool of_weight(const Expr& e) {
   return attrs_of<SimulatedQuantizeAttrs>(e).kind == static_cast<int64_t>(QuantizeKind::kWeight);
 }
 
-// The simulated quantisations of main, operands before users.
+// The simulated quantisations of main, in post order.
 std::vector<Expr> simulations(const Module& module, bool weights) {
   std::vector<Expr> out;
   for (const Expr& e : post_order(module.main_function()->body))

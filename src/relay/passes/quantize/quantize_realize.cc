@@ -13,7 +13,7 @@
 namespace tilewright::relay {
 namespace {
 
-// real = scale * data, where data holds whole numbers (in float32 until they are cast); no scale: real numbers.
+// real = scale * data, where data holds integers (as float32 until cast); without scale: real numbers.
 struct Realized {
   Expr data;
   std::optional<double> scale;
@@ -85,7 +85,7 @@ class Realizer {
                 x->span);
   }
 
-  // Whole numbers of scale `from` as those of scale `to`; x has the activations' dtype.
+  // Rescales integers from scale `from` to `to`; x has the activations' dtype.
   Expr rescaled(const Expr& x, double from, double to) {
     const double factor = from / to, shift = std::log2(factor);
     const DataType t = tensor_of(x).dtype;
@@ -107,7 +107,7 @@ class Realizer {
     if (right <= 0) return cast(both("left_shift", wide, number(-right, kInt64)), t);
     const double half = std::ldexp(1, right - 1);
     Expr bias = number(half, kInt64);
-    // Ties away from zero: what is negative gets one less than half.
+    // Ties away from zero: negative numbers get one less than half as bias.
     if (options_.to_nearest)
       bias =
           call("where", {both("greater_equal", wide, number(0, kInt64)), bias, number(half - 1, kInt64)}, {}, x->span);
@@ -150,7 +150,7 @@ class Realizer {
     for (size_t i = 0; i < args.size(); ++i) kids.push_back(as_real(args[i], arg(e, i)));
     return Realized{with_children(e, kids), {}};
   }
-  // All in the activations' dtype and the smallest scale.
+  // Brings operands to the activations' dtype and the smallest scale.
   double unified(Operands* args) {
     double least = INFINITY;
     for (const Realized& r : *args) least = std::min(least, *r.scale);
@@ -178,7 +178,7 @@ class Realizer {
     return {call(called_op(e)->name, {data}, as<CallNode>(e)->attrs, e->span), scale};
   }
   Result<Realized> kept(const Expr& e, Operands args) { return moved(e, args[0].data, args[0].scale); }
-  // A pool works on the input dtype again, whose range the simulated quantisation before it keeps to.
+  // Pools in the input dtype, whose range the preceding simulated quantisation guarantees.
   Result<Realized> pooled(const Expr& e, Operands args) {
     return moved(e, cast(args[0].data, options_.dtype_input), args[0].scale);
   }

@@ -19,7 +19,7 @@ Expr filled_like(const Expr& e, double value) {
   return call(value == 0 ? "zeros_like" : "ones_like", {e});
 }
 
-// Integers have gradients, too: what their operators give in integers.
+// Integers have gradients, too, computed in integers.
 bool has_numbers(const Expr& e) {
   const auto* t = as_tensor(e->type);
   return t && (t->dtype.is_float() || t->dtype.is_integral()) && !t->dtype.is_bool();
@@ -30,7 +30,7 @@ bool has_sizes(const Expr& call) {
   return gradients::is_static(call) && std::all_of(args.begin(), args.end(), gradients::is_static);
 }
 
-// The gradient of each operand of a call when its result's is `gradient`. Nothing when there is no rule.
+// The gradients of a call's operands, given its result's; nothing without a rule.
 std::optional<Gradients> operand_gradients(const Expr& e, const Expr& gradient) {
   const OpFacts& op = called_op(e)->facts;
   if (!op.gradient) return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<Gradients> operand_gradients(const Expr& e, const Expr& gradient) 
 bool has_gradient_rule(const Expr& e) {
   const OpDef& op = *called_op(e);
   if (!op.facts.gradient) return false;
-  // What takes only another's shape is written with that shape, where it is known.
+  // zeros_like and similar operators are expanded to the known shape.
   return !(op.facts.gradient_of_any_shape && op.expand && has_sizes(e));
 }
 
@@ -109,7 +109,7 @@ class Backward {
     Expr gradient;
     if (auto it = gradients_.find(e.get()); it != gradients_.end()) gradient = it->second;
     if (auto it = fields_.find(e.get()); it != fields_.end()) {
-      // Results that nothing used have a gradient of zero.
+      // Unused results have gradient zero.
       for (size_t i = 0; i < it->second.size(); ++i)
         if (!it->second[i]) it->second[i] = filled_like(make_get(e, static_cast<int64_t>(i)), 0);
       gradient = make_tuple(it->second);
@@ -131,7 +131,8 @@ class Backward {
   }
 
   std::unordered_map<const ExprNode*, Expr> gradients_;
-  std::unordered_map<const ExprNode*, std::vector<Expr>> fields_;  // of calls with several results
+  // per call with several results: gradients of its fields
+  std::unordered_map<const ExprNode*, std::vector<Expr>> fields_;
 };
 
 }  // namespace
@@ -152,7 +153,7 @@ Result<Module> first_order_gradient(const Module& module, PassContext&) {
       return error;
     }
     function = *graph;
-    // The gradient of a composed operator is that of what it is made of.
+    // Composed operators are differentiated through their expansion.
     for (bool changed = true; changed;) {
       changed = false;
       function = rewrite_expr(function, [&](const Expr&, const Expr& e) {

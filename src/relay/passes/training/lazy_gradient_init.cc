@@ -9,7 +9,7 @@
 namespace tilewright::relay {
 namespace {
 
-// 0 or 1 where every element is that number.
+// 0 or 1 if all elements have that value.
 std::optional<int> known_value(const Expr& e) {
   if (is_call_to(e, "zeros")) return 0;
   if (is_call_to(e, "ones")) return 1;

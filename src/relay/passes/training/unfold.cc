@@ -14,10 +14,10 @@ namespace tilewright::relay {
 namespace {
 
 struct UnfoldScope;
-// What an expression is: a graph, or what has no place in one.
+// The value of an expression: a graph, or a function or reference, which have no place in one.
 struct Known {
-  Expr graph;                              // null when it is a function or a reference
-  const FunctionNode* function = nullptr;  // with the scope it was made in
+  Expr graph;                              // null for a function or reference
+  const FunctionNode* function = nullptr;  // with its defining scope
   std::shared_ptr<UnfoldScope> scope;
   size_t cell = static_cast<size_t>(-1);
   std::vector<Known> fields;
@@ -64,7 +64,7 @@ class Unfolder {
     constexpr int kDeepest = 200;
     if (++depth_ > kDeepest)
       return Diagnostic(ErrorCode::kLimitExceeded, format("the program nests deeper than {}", kDeepest));
-    // Chains of operators are longer than the stack is deep: operands first.
+    // Chains of operators are deeper than the stack: operands are evaluated first, iteratively.
     const auto operands = [&](const Expr& x) {
       const bool plain = called_op(x) || as<TupleNode>(x) || as<TupleGetItemNode>(x);
       return plain && !s->find(x) ? children(x) : std::vector<Expr>();
@@ -107,7 +107,7 @@ class Unfolder {
         Expr at = e;
         for (; at->kind == ExprKind::kLet; at = as<LetNode>(at)->body) {
           const auto* let = as<LetNode>(at);
-          // A function may call itself: its scope is this one, where it has its name.
+          // A recursive function needs its own name in its scope.
           s->values[let->var.get()] = TW_TRY(eval(let->value, s));
         }
         return eval(at, s);
@@ -176,7 +176,7 @@ class Unfolder {
   }
 
   const Module& module_;
-  std::vector<Known> cells_;  // what each reference holds now
+  std::vector<Known> cells_;  // current content of each reference
   int depth_ = 0, calls_ = 0;
   bool written_ = false, in_branch_ = false;
 };

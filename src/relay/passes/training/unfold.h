@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function as one graph of operators: bindings, calls of functions, tuples and references are carried out as the
-// program would, in its order; branches on what only a run knows stay.
-// Errors: UnsupportedModel (matches, recursion, references that a branch writes), LimitExceeded.
+// Unfolds a function to one graph of operators: bindings, function calls, tuples and references are executed in program
+// order; branches on run-time values stay. Errors: UnsupportedModel (matches, recursion, references written in a
+// branch), LimitExceeded.
 #pragma once
 #include "relay/expr.h"
 
 namespace tilewright::relay {
-// The function itself where there is nothing to carry out.
+// The function itself if there is nothing to unfold.
 Result<Expr> unfolded(const Module& module, const Expr& function);
 }  // namespace tilewright::relay
