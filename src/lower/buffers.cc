@@ -10,7 +10,7 @@
 namespace tilewright::lower {
 namespace {
 
-// Which tensor's window a tensor lies in: from `start` on along its axis.
+// The tensor in whose window another tensor lies, from `start` on along an axis.
 struct Parent {
   int tensor = -1;
   size_t axis = 0;
@@ -23,7 +23,7 @@ int root_of(const Parents& parents, int id) {
   return id;
 }
 
-// Makes a reshape's sides one tensor; false where they must be two.
+// Makes both sides of a reshape one tensor; false where they must stay separate.
 bool join_reshape(const Graph& g, int in, int out, Parents* parents) {
   const GraphTensor &from = g.tensors[in], &to = g.tensors[out];
   if (!from.halo.empty() || !to.halo.empty() || from.dtype != to.dtype) return false;
@@ -31,15 +31,15 @@ bool join_reshape(const Graph& g, int in, int out, Parents* parents) {
     (*parents)[out] = {in, 0, 0};
     return true;
   }
-  // The producer writes straight into the user's memory, if the tensor is its own to place: it lies in no other one,
-  // and no concat that comes later has a slot for it.
+  // The producer can write directly into the user's memory if the tensor's place is still free: it lies in no other
+  // tensor, and no later concatenation has a slot for it.
   if (from.kind != GraphTensor::Kind::kComputed || from.is_output || (*parents)[in].tensor >= 0 || from.slotted)
     return false;
   (*parents)[in] = {out, 0, 0};
   return true;
 }
 
-// Which groups need no kernel, and what their tensors are windows of.
+// Decides which groups need no kernel, and which windows their tensors are.
 Parents choose_parents(const Graph& g, std::vector<bool>* elided) {
   Parents parents(g.tensors.size());
   elided->assign(g.groups.size(), false);
@@ -76,7 +76,7 @@ Parents choose_parents(const Graph& g, std::vector<bool>* elided) {
   return parents;
 }
 
-// Constants that have a storage, by the hash of their bytes and how many there are.
+// Constants that have a storage, by content hash and size.
 struct ConstantStorage {
   int tensor, storage;
 };
@@ -119,7 +119,7 @@ void assign_windows(const Graph& g, const Parents& parents, Buffers* out) {
   for (size_t id = 0; id < n; ++id) {
     const int root = root_of(parents, static_cast<int>(id));
     if (storage_of_root[root] < 0) storage_of_root[root] = new_storage(g, root, &out->storages, &params);
-    // Offsets add up along the chain of parents.
+    // Offsets accumulate along the chain of parents.
     Placement p{window_of(g.tensors[id]), storage_of_root[root], 0};
     for (int at = static_cast<int>(id); parents[at].tensor >= 0; at = parents[at].tensor) {
       const Parent& parent = parents[at];
@@ -132,7 +132,7 @@ void assign_windows(const Graph& g, const Parents& parents, Buffers* out) {
   }
 }
 
-// From the first group that writes a storage to the last that touches it.
+// The live range of a storage: from the first group that writes it to the last that accesses it.
 void find_lifetimes(const Graph& g, Buffers* out) {
   for (size_t i = 0; i < g.groups.size(); ++i)
     for (const auto* tensors : {&g.groups[i].inputs, &g.groups[i].outputs})
@@ -158,8 +158,8 @@ void add_scratch(const Graph& g, Buffers* out) {
   }
 }
 
-// Storages that are planned: those of the arena that are used, and with `inputs_and_outputs` the user's, too, which
-// hold something before the first step and after the last.
+// The storages to plan: those in use in the arena and, with `inputs_and_outputs`, the user's, which are live before the
+// first step and after the last.
 std::vector<int> planned_storages(const Graph& g, const MemoryOptions& memory, Buffers* out) {
   std::vector<int> order;
   for (size_t i = 0; i < out->storages.size(); ++i) {
@@ -178,7 +178,7 @@ std::vector<int> planned_storages(const Graph& g, const MemoryOptions& memory, B
   return order;
 }
 
-// The pools of the first device lie one after another in its arena; every other device has one of its own.
+// The first device's pools are consecutive in its arena; every other device has one arena.
 Status plan_arena(const Graph& g, const MemoryOptions& memory, Buffers* out) {
   const int64_t alignment = memory.alignment;
   auto aligned = [alignment](int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
@@ -215,7 +215,7 @@ Status plan_arena(const Graph& g, const MemoryOptions& memory, Buffers* out) {
   return Ok{};
 }
 
-// Where the user's tensors lie in the arena.
+// Records the arena offsets of inputs and outputs.
 void note_inputs_and_outputs(const Graph& g, Buffers* out) {
   out->inputs.assign(g.inputs.size(), 0), out->outputs.assign(g.outputs.size(), 0);
   for (const Storage& s : out->storages) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that choose.
+// The steps that choose implementations and configurations.
 #include <algorithm>
 
 #include "lower/steps.h"
@@ -22,7 +22,7 @@ std::shared_ptr<const Choice> plain_choice(const Graph& graph, const Group& grou
   return plain;
 }
 
-// One error that says everything.
+// Collects all missing operators into one error.
 Diagnostic all_missing(const std::vector<std::string>& missing) {
   std::string all = missing[0];
   for (size_t i = 1; i < missing.size() && i < 20; ++i) all += "\n  " + missing[i];
@@ -56,7 +56,7 @@ Result<bool> choose_kernels(LoweringSetting* setting, LoweringState* state) {
       group.choice = *choice;
       continue;
     }
-    // Not the model's: sizes that are missing, or a chooser that names what there is not.
+    // Not an unsupported model: either sizes are missing, or the chooser named something that does not exist.
     const ErrorCode code = choice.error().code;
     if (code == ErrorCode::kFreeDimension || code == ErrorCode::kInvalidArgument) return std::move(choice).error();
     std::string line = (choice.error().where.empty() ? "" : choice.error().where + ": ") + choice.error().message;

@@ -12,7 +12,7 @@ PrimExpr ComputeArgs::broadcast_operand(size_t i) const {
     bool repeated = in_dim(i, d) == 1 && out_dim(out_axis) != 1;
     mapped.push_back(repeated ? make_int(0) : index[out_axis]);
   }
-  // A dimension of one element that the result has, too, is read as the vectors that cover it (with their masks).
+  // A last dimension of one element that the result has as well is read as a (masked) vector like any other.
   bool vector = rank > 0 && (in_dim(i, rank - 1) != 1 || out_dim(index.size() - 1) == 1);
   if (lanes == 1 || vector) return at(i, mapped, lanes);
   return broadcast(at(i, mapped, 1), lanes);
@@ -20,7 +20,7 @@ PrimExpr ComputeArgs::broadcast_operand(size_t i) const {
 
 namespace {
 
-// Whether lane l of a mask is on, when the mask says so by constants (`ramp < broadcast`, as tails are masked).
+// Whether lane l of a mask is set, if that is known at compile time (tail masks are `ramp < broadcast`).
 std::optional<bool> known_lane(const PrimExpr& mask, int l) {
   const auto* less = mask->kind == ExprKind::kLT ? as<BinaryNode>(mask) : nullptr;
   const auto* lanes = less ? as<RampNode>(less->a) : nullptr;
@@ -51,7 +51,7 @@ PrimExpr ComputeArgs::by_numbered_lane(
     auto at = index;
     at.back() = at.back() + l;
     PrimExpr value = element(at, l);
-    // A lane that is off may lie outside the data: it must not be read.
+    // An inactive lane may lie outside the data: it must not be read.
     if (!on) value = intrinsic(Intrinsic::k_if_then_else, {shuffle({mask}, {l}), value, make_const(value->dtype, 0)});
     elements.push_back(value);
     order.push_back(l);
@@ -67,7 +67,7 @@ PrimExpr flatten_index(const std::vector<PrimExpr>& index, std::span<const int64
 
 std::vector<PrimExpr> unflatten_index(const PrimExpr& flat, std::span<const int64_t> shape) {
   std::vector<PrimExpr> index(shape.size(), make_int(0));
-  size_t first = 0;  // the outermost dimension that varies takes whatever is left
+  size_t first = 0;  // the outermost dimension with extent > 1 takes the remaining quotient
   while (first < shape.size() && shape[first] == 1) ++first;
   int64_t stride = 1;
   for (size_t d = shape.size(); d-- > first;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compute definitions: what one element (or one vector along the last dimension) of an operator's result is, given its
-// operands. They cover elementwise, broadcasting and injective operators; contractions and reductions have templates.
+// Compute definitions: one element (or one vector along the last dimension) of an operator's result as a function of
+// its operands. For elementwise, broadcasting and injective operators; contractions and reductions have templates.
 #pragma once
 #include <span>
 #include <string_view>
@@ -11,7 +11,7 @@
 
 namespace tilewright::lower {
 
-// Indices [first, last).
+// A range of indices, [first, last).
 struct Run {
   int64_t first, last;
   bool within(int64_t low, int64_t high) const { return low <= first && last <= high; }
@@ -21,12 +21,12 @@ struct ComputeArgs {
   const relay::CallNode& call;
   std::span<const topi::Operand> operands;       // tuple arguments flattened
   std::span<const TensorTypeNode* const> types;  // the operands' types
-  const TensorTypeNode& out;                     // the type of the result asked for
-  int output;                                    // which result of a multi-result operator
+  const TensorTypeNode& out;                     // the type of the requested result
+  int output;                                    // index of the requested result
   const std::vector<tir::PrimExpr>& index;       // scalar int64 indices of the first lane
   int lanes;                                     // 1, or a vector along the last dimension
-  const tir::PrimExpr& mask;                     // bool lanes that are real, or null: all are
-  const Run* run = nullptr;                      // of the last dimension, all real lanes within; null: unknown
+  const tir::PrimExpr& mask;                     // bool lanes that are valid, or null: all are
+  const Run* run = nullptr;  // range of the last dimension that contains all valid lanes; null: unknown
 
   template <class A>
   const A& attrs() const {
@@ -35,16 +35,16 @@ struct ComputeArgs {
   int64_t out_dim(size_t i) const { return out.shape[i].value(); }
   int64_t in_dim(size_t operand, size_t i) const { return types[operand]->shape[i].value(); }
   size_t in_rank(size_t operand) const { return types[operand]->shape.size(); }
-  // Operand i at an index of its own: `n` is 1 or `lanes` (then under the mask).
+  // Operand i at the given index; `n` is 1, or `lanes` (then under the mask).
   tir::PrimExpr at(size_t i, const std::vector<tir::PrimExpr>& where, int n) const {
     return operands[i](where, n, n > 1 ? mask : tir::PrimExpr());
   }
-  // Operand i read at the result's index under numpy broadcasting.
+  // Operand i at the result's index, by numpy broadcasting.
   tir::PrimExpr broadcast_operand(size_t i) const;
-  // A vector whose lane l is `element(index with last + l)`: for index maps that do not keep the last dimension
+  // A vector whose lane l is `element(index with last + l)`: for index maps under which the last dimension is not
   // contiguous.
   tir::PrimExpr by_lane(const std::function<tir::PrimExpr(const std::vector<tir::PrimExpr>&)>& element) const;
-  // The same with the lane's number.
+  // The same, with the lane's number.
   tir::PrimExpr by_numbered_lane(
       const std::function<tir::PrimExpr(const std::vector<tir::PrimExpr>&, int lane)>& element) const;
 };
@@ -59,8 +59,9 @@ std::span<const ComputeDef> transform_computes();
 // The definition of an operator, or null when it needs a template.
 ComputeFn find_compute(std::string_view op);
 
-// Where the last dimension of an expression's result changes what it is made of (the operands of a concatenation, the
-// copies of a tile, data and padding): ascending cuts, none when there are many. Within a run a vector is contiguous.
+// Where along the last dimension the source of a result's elements changes (the operands of a concatenation, the copies
+// of a tile, data and padding): ascending positions, none if there are too many. Between two cuts a vector load is
+// contiguous.
 std::vector<int64_t> run_cuts(const relay::Expr& e, int output);
 
 // Row-major flat index of `index` in `shape`, and back.

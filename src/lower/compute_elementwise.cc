@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise and broadcasting operators. Sources of meaning: the ONNX operator specifications and numpy broadcasting.
+// Elementwise and broadcasting operators, as defined by ONNX's operator specifications and numpy broadcasting.
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -16,7 +16,7 @@ using A = const ComputeArgs&;
 PrimExpr x_of(A a) { return a.broadcast_operand(0); }
 PrimExpr constant(A a, const PrimExpr& like, double v) { return make_const(like->dtype, v); }
 
-// One-operand intrinsics. Integer operands of float functions do not occur (typing refuses them).
+// Unary intrinsics. Float functions are not applied to integers: type inference rejects that.
 template <Intrinsic op>
 PrimExpr unary(A a) {
   return intrinsic(op, {x_of(a)});
@@ -27,7 +27,7 @@ PrimExpr rounding(A a) {
   PrimExpr x = x_of(a);
   return x->dtype.is_float() ? intrinsic(op, {x}) : x;
 }
-// Halves away from zero: what was cut off is known exactly.
+// Rounds halves away from zero, exactly: the truncated part is known.
 PrimExpr round_away(A a) {
   PrimExpr operand = x_of(a);
   if (!operand->dtype.is_float()) return operand;
@@ -35,7 +35,7 @@ PrimExpr round_away(A a) {
   PrimExpr step = select(lt(x, constant(a, x, 0)), constant(a, x, -1), constant(a, x, 1));
   PrimExpr rest = intrinsic(Intrinsic::k_fabs, {x - whole});
   PrimExpr rounded = select(lt(rest, constant(a, x, 0.5)), whole, whole + step);
-  // Infinities and NaN have no fraction to compare (it is NaN) and stay as they are.
+  // Infinities and NaN are unchanged: their fractional part is NaN.
   PrimExpr out = select(binary(ExprKind::kEQ, rest, rest), rounded, whole);
   return let(x, operand, let(whole, intrinsic(Intrinsic::k_trunc, {x}), out));
 }
@@ -50,8 +50,8 @@ bool is_number(const PrimExpr& e) {
   return value && !std::isnan(*value);
 }
 
-// The larger or smaller of two; NaN wins. The machine's operation gives the second operand when one is NaN, so a
-// constant comes first, and else the first operand is looked at.
+// Maximum or minimum that propagates NaN. The machine's operation returns its second operand if one is NaN, so a
+// constant goes first, and otherwise the first operand is tested.
 template <ExprKind kind>
 PrimExpr extreme(A a) {
   PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
@@ -64,12 +64,12 @@ PrimExpr floor_divide(A a) {
   PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
   return x->dtype.is_float() ? intrinsic(Intrinsic::k_floor, {div(x, y)}) : floordiv(x, y);
 }
-// The sign of the divisor (numpy's and ONNX Mod's fmod=0).
+// The remainder with the divisor's sign (numpy, ONNX Mod with fmod=0).
 PrimExpr floor_mod(A a) {
   PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
   return x->dtype.is_float() ? x - intrinsic(Intrinsic::k_floor, {div(x, y)}) * y : floormod(x, y);
 }
-// The sign of the dividend (C's %, ONNX Mod's fmod=1).
+// The remainder with the dividend's sign (C's %, ONNX Mod with fmod=1).
 PrimExpr trunc_mod(A a) {
   PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
   return x->dtype.is_float() ? intrinsic(Intrinsic::k_fmod, {x, y}) : x - div(x, y) * y;
@@ -78,14 +78,14 @@ PrimExpr trunc_divide(A a) {
   PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
   return x->dtype.is_float() ? intrinsic(Intrinsic::k_trunc, {div(x, y)}) : div(x, y);
 }
-// A power of whole numbers by squaring. Beyond 63 only the exponent's parity matters: a base other than 0, 1 and -1
-// is out of every range then. Below 0 only those three have a whole power (0's is not defined).
+// Integer power by squaring. Exponents above 63 matter only by parity, since any base other than 0, 1 and -1 overflows.
+// Negative exponents are defined for 1 and -1 only.
 PrimExpr whole_power(const PrimExpr& base, const PrimExpr& exponent) {
   const DataType t = base->dtype;
   const PrimExpr x = make_var("x", t), y = make_var("y", t), e = make_var("e", t);
   auto number = [&](int64_t v) { return make_const(t, static_cast<double>(v)); };
   auto odd = [&](const PrimExpr& v) { return ne(binary(ExprKind::kBitAnd, v, number(1)), number(0)); };
-  std::vector<std::pair<PrimExpr, PrimExpr>> steps;  // variables and their values
+  std::vector<std::pair<PrimExpr, PrimExpr>> steps;  // variables with their values
   PrimExpr square = x, result = select(odd(e), x, number(1));
   for (int bit = 1; bit < 6; ++bit) {
     const PrimExpr next = make_var("square", t), product = make_var("product", t);
@@ -95,7 +95,7 @@ PrimExpr whole_power(const PrimExpr& base, const PrimExpr& exponent) {
     square = next, result = product;
   }
   if (t.is_int()) {
-    const PrimExpr one = select(odd(y), x, number(1));  // of 1 and -1
+    const PrimExpr one = select(odd(y), x, number(1));  // for bases 1 and -1
     const PrimExpr unit = logical_or(eq(x, number(1)), eq(x, number(-1)));
     result = select(lt(y, number(0)), select(unit, one, number(0)), result);
   }
@@ -115,17 +115,17 @@ PrimExpr absolute(A a) {
 PrimExpr sign(A a) {
   PrimExpr x = x_of(a), zero = constant(a, x, 0), one = constant(a, x, 1);
   PrimExpr negative = x->dtype.is_uint() ? zero : constant(a, x, -1);
-  // NaN compares false both ways and stays itself.
+  // NaN fails both comparisons and is returned.
   return select(lt(zero, x), one, select(lt(x, zero), negative, x));
 }
 PrimExpr relu(A a) {
   PrimExpr x = x_of(a);
-  return max(constant(a, x, 0), x);  // NaN stays: see clip
+  return max(constant(a, x, 0), x);  // NaN is kept: see clip
 }
 PrimExpr clip(A a) {
   const auto& attrs = a.attrs<relay::ClipAttrs>();
   PrimExpr x = x_of(a);
-  // Integer bounds may lie outside the type: clamp them to what it can hold.
+  // Integer bounds outside the type's range are clamped to it.
   double lo = attrs.a_min, hi = attrs.a_max;
   if (x->dtype.is_integral()) {
     int bits = x->dtype.bits - (x->dtype.is_int() ? 1 : 0);
@@ -133,7 +133,7 @@ PrimExpr clip(A a) {
     lo = std::max(lo, x->dtype.is_int() ? -top : 0.0);
     if (hi >= top) return max(x, constant(a, x, lo));
   }
-  // The constants come first: a comparison with NaN is false and takes the second operand, so NaN stays.
+  // Constants go first: comparison with NaN is false and selects the second operand, so that NaN is kept.
   return min(constant(a, x, hi), max(constant(a, x, lo), x));
 }
 PrimExpr leaky_relu(A a) {
@@ -162,15 +162,15 @@ PrimExpr bitwise_not(A a) {
 PrimExpr logical_xor(A a) { return binary(ExprKind::kNE, a.broadcast_operand(0), a.broadcast_operand(1)); }
 PrimExpr where(A a) { return select(a.broadcast_operand(0), a.broadcast_operand(1), a.broadcast_operand(2)); }
 
-// (Phi(x) - 1/2) / x as a polynomial in 2 * x^2 / range^2 - 1: around the middle, because powers of x^2 itself cancel.
-// Minimax in the scale of x (Lawson's iteration on Chebyshev nodes); the polynomial alone is 2.5e-8 off.
+// (Phi(x) - 1/2) / x as a polynomial in 2 * x^2 / range^2 - 1, centred, because powers of x^2 itself would cancel.
+// Minimax relative to x (Lawson's iteration on Chebyshev nodes); the polynomial's own error is 2.5e-8.
 constexpr double kGeluRange = 5.375;
 constexpr double kGeluPhi[] = {0x1.0d62ap-3,   -0x1.0cca12p-4,  0x1.8edfd4p-5,  -0x1.41fefep-5,  0x1.0714c4p-5,
                                -0x1.a41fb4p-6, 0x1.3f0904p-6,   -0x1.c35f48p-7, 0x1.3582fap-7,   -0x1.a95d8ep-8,
                                0x1.cdc41p-9,   -0x1.320356p-10, 0x1.b78f3ap-11, -0x1.f5264ap-11, 0x1.7c20a8p-12};
 
-// x * Phi(x): the error is a few roundings of x, as in the formula with erf, at half its price. Epilogues of
-// transformers spend most of their time here.
+// x * Phi(x): its error is a few roundings of x, as with the erf formula, at half the cost. GELU dominates the
+// epilogues of transformers.
 PrimExpr gelu(A a) {
   PrimExpr operand = x_of(a);
   if (operand->dtype.element() != kFloat32) {
@@ -182,7 +182,7 @@ PrimExpr gelu(A a) {
   auto number = [&](double v) { return constant(a, operand, v); };
   PrimExpr p = number(kGeluPhi[std::size(kGeluPhi) - 1]);
   for (size_t i = std::size(kGeluPhi) - 1; i-- > 0;) p = fma(p, s, number(kGeluPhi[i]));
-  // Beyond the range the nearest float of Phi is 0 or 1; NaN stays.
+  // Outside the range, Phi rounds to 0 or 1; NaN is kept.
   const double limit = kGeluRange * kGeluRange;
   PrimExpr y = select(lt(t, number(limit)), x * fma(x, p, number(0.5)), max(number(0), x));
   return let(x, operand, let(t, x * x, let(s, fma(t, number(2 / limit), number(-1)), y)));
@@ -220,7 +220,7 @@ constexpr ComputeDef kElementwiseComputes[] = {
     {"copy", identity},
     {"cos", unary<Intrinsic::k_cos>},
     {"cosh", unary<Intrinsic::k_cosh>},
-    {"device_copy", identity},  // every device of a build is the processor
+    {"device_copy", identity},  // all devices of a build share the CPU's memory
     {"divide", arithmetic<ExprKind::kDiv>},
     {"equal", arithmetic<ExprKind::kEQ>},
     {"erf", unary<Intrinsic::k_erf>},

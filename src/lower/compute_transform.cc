@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Injective operators: where an element of the result comes from. A vector along the last dimension stays one load
-// where the map keeps it contiguous, otherwise it is gathered lane by lane.
+// Injective operators, as maps from result indices to operand indices. A vector along the last dimension stays one load
+// where the map keeps it contiguous; otherwise it is gathered lane by lane.
 #include <algorithm>
 #include <numeric>
 
@@ -27,7 +27,7 @@ PrimExpr if_else(PrimExpr condition, PrimExpr yes, PrimExpr no) {
 PrimExpr reshape(A a) {
   auto in = dims(*a.types[0]), out = dims(a.out);
   auto at = [&](const Index& index, int lanes) {
-    // Equal trailing dims need no arithmetic.
+    // Equal trailing dimensions need no index arithmetic.
     size_t same = 0;
     while (same < in.size() && same < out.size() && in[in.size() - 1 - same] == out[out.size() - 1 - same]) ++same;
     if (same == in.size() || same == out.size()) {
@@ -67,7 +67,7 @@ PrimExpr transpose(A a) {
 
 PrimExpr broadcast_to(A a) { return a.broadcast_operand(0); }
 
-// begin and stride of every dimension, after clamping and negative indices.
+// begin and stride of every dimension, with negative indices resolved and clamped.
 void slice_start(A a, std::vector<int64_t>* begin, std::vector<int64_t>* stride) {
   const auto& attrs = a.attrs<relay::StridedSliceAttrs>();
   size_t rank = a.index.size();
@@ -106,7 +106,7 @@ PrimExpr split(A a) {
   return a.at(0, mapped, a.lanes);
 }
 
-// The operand whose slot along `axis` holds the index; `slot(i)` is operand i's extent there.
+// Selects the operand whose slot along `axis` contains the index; `slot(i)` is operand i's extent.
 PrimExpr joined(A a, size_t axis, const std::vector<int64_t>& slots,
                 const std::function<PrimExpr(size_t, const Index&, int, int64_t)>& read) {
   auto at = [&](const Index& index, int lanes) {
@@ -125,7 +125,7 @@ PrimExpr joined(A a, size_t axis, const std::vector<int64_t>& slots,
     return out;
   };
   if (a.run && axis + 1 == a.index.size()) {
-    // A vector inside one slot.
+    // The vector lies inside one slot.
     int64_t start = 0;
     for (size_t i = 0; i < slots.size(); start += slots[i++])
       if (slots[i] > 0 && a.run->within(start, start + slots[i])) return read(i, a.index, a.lanes, start);
@@ -156,8 +156,8 @@ PrimExpr stack(A a) {
                 });
 }
 
-// An index operand's value inside [0, extent): "wrap" wraps, "fast" counts negative ones from the end (ONNX), and the
-// rest clamps, so that no run-time value reads out of bounds.
+// An index operand clamped to [0, extent): "wrap" takes it modulo extent, "fast" counts negative ones from the end
+// (ONNX), then all clamp, so that no run-time value reads out of bounds.
 PrimExpr bounded(PrimExpr value, int64_t extent, const std::string& mode) {
   const int lanes = value->dtype.lanes;
   auto number = [&](int64_t n) { return broadcast(make_int(n), lanes); };
@@ -190,7 +190,7 @@ PrimExpr take(A a) {
 }
 PrimExpr gather(A a) {
   size_t axis = axis_of(a.attrs<relay::GatherAttrs>().axis, a.index.size());
-  // The places of all lanes are found together; then each lane reads its own.
+  // Computes all lanes' indices as one vector; each lane then loads its own element.
   const PrimExpr places = make_var("places", kInt64.with_lanes(a.lanes));
   const PrimExpr values = a.by_numbered_lane([&](const Index& index, int lane) {
     Index mapped = index;
@@ -251,7 +251,7 @@ PrimExpr tile(A a) {
     for (size_t d = 0; d < a.in_rank(0); ++d)
       mapped.push_back(a.in_dim(0, d) == a.out_dim(d + extra) ? index[d + extra]
                                                               : floormod(index[d + extra], a.in_dim(0, d)));
-    // A vector inside one copy.
+    // The vector lies inside one copy.
     if (!mapped.empty() && a.run && a.run->within(a.run->first / last * last, a.run->first / last * last + last))
       mapped.back() = index.back() - a.run->first / last * last;
     return a.at(0, mapped, lanes);
@@ -297,18 +297,18 @@ PrimExpr reverse_sequence(A a) {
   });
 }
 
-// NCHW <-> NCHW{v}c. Channels beyond the data's are zero in the blocked form and dropped on the way back.
-// An element's index along each axis follows from the destination's axis and block, the source's from it.
+// NCHW <-> NCHW{v}c. Padding channels are zero in the blocked form and dropped on the way back. The logical index along
+// each axis follows from the destination's axis and block; the source index follows from that.
 PrimExpr layout_transform(A a) {
   const auto& attrs = a.attrs<relay::LayoutTransformAttrs>();
   const relay::Layout from = *relay::parse_layout(attrs.src_layout),
-                      to = *relay::parse_layout(attrs.dst_layout);  // typing has read both
+                      to = *relay::parse_layout(attrs.dst_layout);  // already parsed by type inference
   const relay::LogicalSizes logical = relay::logical_sizes(from, attrs.channels, attrs.in_channels);
   if (from.text == to.text && logical.sizes.empty()) return a.at(0, a.index, a.lanes);
   auto place = [](int axis) { return static_cast<size_t>(axis); };
   return a.by_lane([&](const Index& index) {
     Index source(from.rank());
-    std::vector<PrimExpr> real;  // conditions: not padding
+    std::vector<PrimExpr> real;  // conditions: element is not padding
     for (const relay::Layout::Axis& axis : from.axes) {
       if (axis.factor > 0) continue;
       const char letter = axis.letter;
@@ -351,7 +351,7 @@ PrimExpr space_to_depth(A a) {
   });
 }
 
-// Cuts of one operator's result, and the operands whose last dimension is the result's own.
+// Adds the cuts of one operator's result, and descends into operands that share its last dimension.
 void add_cuts(const relay::Expr& e, const TensorTypeNode& out, std::vector<int64_t>* cuts) {
   const auto& call = *relay::as<relay::CallNode>(e);
   const std::string_view name = relay::called_op(e)->name;
@@ -413,7 +413,7 @@ std::vector<int64_t> run_cuts(const relay::Expr& e, int output) {
       return;
     seen.push_back(x.get());
     add_cuts(x, *out, &cuts);
-    // Below an operator element by element the indices are the same.
+    // Below an elementwise operator the indices stay the same.
     if (relay::called_op(x)->pattern > relay::OpPattern::kBroadcast) return;
     for (const relay::Expr& arg : call->args)
       if (const auto* in = as_tensor(arg->type); in && !in->shape.empty() && in->shape.back() == out->shape.back())
@@ -425,7 +425,7 @@ std::vector<int64_t> run_cuts(const relay::Expr& e, int output) {
     visit(e);
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-  constexpr size_t kMostCuts = 15;  // each run is code of its own
+  constexpr size_t kMostCuts = 15;  // each range between cuts has its own code
   return cuts.size() > kMostCuts ? std::vector<int64_t>() : cuts;
 }
 

@@ -16,7 +16,7 @@ Pads pads_of(const std::vector<int64_t>& p) {
 }
 
 namespace {
-// Fields that direct and depthwise problems have in common.
+// Fields that direct and depthwise problems share.
 template <class P>
 void fill_spatial(P* p, const Conv2DNCHWcAttrs& attrs, const std::vector<int64_t>& data,
                   const std::vector<int64_t>& out) {
@@ -119,7 +119,7 @@ std::vector<Halo> halo_of_data(const Problem& p, Halo halo) {
 }
 
 Halo window_halo(const topi::DepthwiseProblem& p, size_t rank) {
-  // Rows below and columns right of the data that the last window reads.
+  // Rows below, or columns to the right of the data that the last window reads.
   auto after = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t before, int64_t in) {
     return std::max<int64_t>(0, (out - 1) * stride + (kernel - 1) * dilation - before - (in - 1));
   };

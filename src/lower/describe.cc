@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps that say where everything lies, and what the model is.
+// The steps that describe parameters, scratch and the model's interface in the plan.
 #include <algorithm>
 
 #include "lower/steps.h"
@@ -15,7 +15,7 @@ const GraphTensor& param_root(const LoweringState& state, int storage) {
   internal_error(__FILE__, __LINE__, "a parameter storage without its tensor");
 }
 
-// Parameters that a kernel still reads, in the order of their first use.
+// Lays out the parameters that kernels read, in order of first use.
 void describe_params(LoweringState* state) {
   plan::Plan& p = state->out.plan;
   std::vector<bool> used(state->buffers.storages.size(), false);
@@ -34,12 +34,12 @@ void describe_params(LoweringState* state) {
       at = (at + static_cast<uint64_t>(s.bytes) + 63) / 64 * 64;
     }
   }
-  // Kernels may read a full vector at the last element.
+  // Kernels may load a full vector at the last element.
   p.params_bytes = at == 0 ? 0 : at + 64;
 }
 
-// Every thread's scratch is as large as the neediest kernel's, whole pages so that threads do not share lines. Of one
-// thread it is the arena, in which the kernels' places are planned.
+// Every thread's scratch has the size of the largest kernel's, rounded to whole pages so that threads do not share
+// cache lines. With one thread the scratch lies in the arena, where each kernel's part is planned.
 void reserve_scratch(const MemoryOptions& memory, LoweringState* state) {
   plan::Plan& p = state->out.plan;
   if (memory.one_thread) {

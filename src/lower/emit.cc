@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that makes kernels and the plan's steps.
+// The step that emits kernels and the plan's steps.
 #include <map>
 
 #include "lower/kernel_function.h"
@@ -8,7 +8,7 @@
 namespace tilewright::lower {
 namespace {
 
-// What has been made so far, by what it was made of.
+// Kernels, buffers and external functions emitted so far, by key.
 class Emission {
  public:
   Emission(LoweringSetting* setting, LoweringState* state)
@@ -42,7 +42,7 @@ class Emission {
   }
 
  private:
-  // Which kernel, made when it is new.
+  // The index of the group's kernel, emitted if it is new.
   Result<uint32_t> kernel_of(const Group& group) {
     const uint32_t device = graph_.tensors[group.outputs[0]].device;
     auto [slot, fresh] = kernels_.try_emplace(format("{} ", device) + kernel_key(graph_, group, state_.buffers),
@@ -60,7 +60,7 @@ class Emission {
     return slot->second;
   }
 
-  // Two calls of one function of the module call one function of the code generator's.
+  // Calls of one module function share one external function.
   uint32_t external_of(const Group& group) {
     for (uint32_t i = 0; i < out_.externals.size(); ++i)
       if (out_.externals[i].symbol == group.external) return i;
@@ -90,7 +90,7 @@ class Emission {
     return it->second;
   }
 
-  // Every thread's own, or among the arena's buffers.
+  // Scratch per thread, or a buffer in the arena.
   uint32_t scratch_buffer(const Group& group, int64_t bytes) {
     const auto g = static_cast<size_t>(&group - state_.graph.groups.data());
     const int storage = state_.buffers.scratch.empty() ? -1 : state_.buffers.scratch[g];
@@ -124,7 +124,7 @@ class Emission {
   std::map<std::string, uint32_t> kernels_;
   std::map<std::string, int> names_;
   std::map<int, uint32_t> buffers_;                          // by tensor
-  std::map<std::pair<int64_t, int64_t>, uint32_t> scratch_;  // by bytes and offset
+  std::map<std::pair<int64_t, int64_t>, uint32_t> scratch_;  // by size and offset
 };
 
 }  // namespace

@@ -24,8 +24,8 @@ class Layouts : public StringFields {
   }
 };
 
-// "NCHW16c" for what a call makes of blocked channels; empty for plain results. Operators without a layout of their own
-// keep their operand's where the block stays the last dimension.
+// The layout of a call's result, "NCHW16c" for blocked channels; empty for plain results. Operators without layout
+// attributes keep their operand's layout if the block remains the last dimension.
 std::string result_layout(const Expr& e, const std::unordered_map<const ExprNode*, std::string>& of) {
   const auto* call = as<CallNode>(e);
   const Type first = as_tuple(e->type) ? as_tuple(e->type)->fields.at(0) : e->type;
@@ -139,7 +139,7 @@ class Extractor {
         return visit_call(e);
       case ExprKind::kOp:
       case ExprKind::kFunction:
-      case ExprKind::kGlobalVar:  // called; as a value it is refused with its use
+      case ExprKind::kGlobalVar:  // as a callee; other uses are rejected where they occur
         return Ok{};
       case ExprKind::kLet:
       case ExprKind::kIf:
@@ -207,7 +207,7 @@ class Extractor {
     return Ok{};
   }
 
-  // The layouts of a group's results, from those of its operands and what its operators say of themselves.
+  // Derives the layouts of a group's results from those of its operands and from its operators' attributes.
   void name_layouts(const Group& group) {
     std::unordered_map<const ExprNode*, std::string> layouts;
     size_t next = 0;
@@ -252,9 +252,9 @@ class Extractor {
     return static_cast<uint32_t>(at - graph_.devices.begin());
   }
 
-  // Tensors that a step reads and writes are on one device; copies say which (PlanDevices), and main's
-  // result_device_type what nothing parts from the result. Constants and inputs that several devices read are read
-  // where they are.
+  // The tensors of a step are on one device; copies say which (PlanDevices), and main's result_device_type for
+  // everything not separated from the result by a copy. Constants and inputs used by several devices are read where
+  // they are.
   Status place_on_devices(const FunctionNode& main) {
     auto result = main.attrs.find("result_device_type");
     const auto* type = result == main.attrs.end() ? nullptr : std::get_if<int64_t>(&result->second);
@@ -295,7 +295,7 @@ class Extractor {
     for (size_t id = 0; id < graph_.tensors.size(); ++id)
       if (int64_t known = device[root(static_cast<int>(id))]; known >= 0)
         graph_.tensors[id].device = device_index(known);
-    // Inputs and constants count as their first reader's.
+    // Inputs and constants belong to the device of their first reader.
     for (const Group& g : graph_.groups)
       for (int id : g.inputs)
         if (auto& t = graph_.tensors[id];

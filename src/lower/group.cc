@@ -26,7 +26,7 @@ size_t flat_count(const Type& type) {
   return n;
 }
 
-// The flattened arguments of a call: tuples taken apart where they are written out.
+// The flattened arguments of a call: literal tuples are expanded.
 std::vector<Expr> flat_args(const CallNode& call) {
   std::vector<Expr> out;
   for (const Expr& arg : call.args) {
@@ -58,7 +58,7 @@ Anchor find_anchor(const FunctionNode& function) {
   }
   for (const Expr& e : post_order(function.body)) {
     if (const auto* constant = as<ConstantNode>(e); constant && constant->data.size() != 1) input_of[e.get()] = next++;
-    // A field of a tuple that is a parameter.
+    // A field of a tuple parameter.
     const auto* get = as<TupleGetItemNode>(e);
     if (!get || !as<VarNode>(get->tuple) || !input_of.count(get->tuple.get())) continue;
     int at = input_of[get->tuple.get()];
@@ -86,14 +86,14 @@ bool lowers_whole(const FunctionNode& function) {
     anchor = e;
   }
   if (!anchor) return true;
-  // A template behind an injective operator (resizing) reads tensors, not what is computed on the way; other operators
-  // never have such operands, by the rules of fusion, or take them.
+  // A template for an injective operator (resizing) reads tensors, not computed operands. The rules of fusion give
+  // other anchors only operands they can compute.
   if (called_op(anchor)->pattern <= OpPattern::kInjective)
     for (const Expr& arg : flat_args(*as<CallNode>(anchor)))
       if (arg->kind == ExprKind::kCall) return false;
   if (function.body == anchor) return true;
   if (!as_tensor(function.body->type)) return false;
-  // Everything after the anchor must be read at the anchor's own index.
+  // Everything behind the anchor must be evaluated at the anchor's own index.
   const auto* at = as_tensor(anchor->type);
   if (!at) return false;
   std::map<const ExprNode*, bool> after{{anchor.get(), true}};
@@ -103,7 +103,7 @@ bool lowers_whole(const FunctionNode& function) {
     for (const Expr& kid : children(e)) uses = uses || after[kid.get()];
     if (!uses) continue;
     after[e.get()] = true;
-    if (e->kind != ExprKind::kCall) continue;  // a tuple: what a concatenation reads
+    if (e->kind != ExprKind::kCall) continue;  // a tuple: operand of a concatenation
     if (called_op(e)->pattern > OpPattern::kBroadcast || called_op(e)->name == std::string_view("repeat") ||
         called_op(e)->name == std::string_view("tile") || !as_tensor(e->type) || as_tensor(e->type)->shape != at->shape)
       return false;
@@ -123,7 +123,7 @@ Module split_groups(const Module& fused, const FunctionNode* apart) {
     return rewrite_graph(substitute(function->body, values), [&](const Expr& original, const Expr& e) -> Expr {
       const auto* inner = as<CallNode>(e);
       if (!inner || !called_op(e)) return e;
-      // One call, its non-constant arguments as parameters.
+      // A group of one call, whose non-constant arguments are parameters.
       std::vector<Expr> params, args;
       std::map<const ExprNode*, Expr> seen;
       auto param = [&](const Expr& value) -> Expr {
@@ -161,18 +161,18 @@ GroupScope::GroupScope(const Group& group, std::vector<topi::View> inputs, std::
   for (const auto* constant : group.lifted) input_of_[constant].push_back(next++);
 }
 
-// Evaluates expressions at indices. A subexpression asked for twice at the same index gives the same node, so a diamond
-// of operators costs its size, not the number of its paths.
+// Evaluates expressions at indices. Results are memoised by expression and index, so that a diamond of operators costs
+// its size, not the number of its paths.
 struct GroupScope::Evaluation {
   const GroupScope& scope;
   PrimExpr mask;
   const ExprNode* anchor = nullptr;
   PrimExpr anchor_value;
-  PrimExpr last = {};  // an index of the last dimension whose run is known, and that run
+  PrimExpr last = {};  // index of the last dimension that is known to lie in `run`
   Run run = {};
   using Key = std::tuple<const ExprNode*, int, int, std::vector<const tir::ExprNode*>>;
   std::map<Key, PrimExpr> done;
-  std::vector<topi::Index> kept;  // the indices of the keys, alive while `done` refers to them
+  std::vector<topi::Index> kept;  // the indices in the keys, kept alive while `done` refers to them
 
   PrimExpr value(const Expr& e, int output, const topi::Index& index, int lanes) {
     if (e.get() == anchor) {

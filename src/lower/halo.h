@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zeros that a kernel reads around a tensor.
+// Zero padding around a tensor in memory, which kernels read.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@ namespace tilewright::lower {
 struct Halo {
   std::vector<int64_t> before, after;  // per dimension; empty: none
   bool empty() const;
-  void merge(const Halo& other);  // the larger of both in each direction
+  void merge(const Halo& other);  // the maximum of both on each side
 };
 
 }  // namespace tilewright::lower

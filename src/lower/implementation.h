@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the tables of implementations are written: each entry is a function where there is nothing to choose, or a class
-// with configurations of one type.
+// Helpers for tables of implementations: an entry is a function if there is nothing to configure, or a class with
+// configurations of one type.
 #pragma once
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 
 namespace tilewright::lower {
 
-// `make` gives what lowering does, or null where it does not apply.
+// `make` returns the Choice, or null where it does not apply.
 template <std::shared_ptr<Choice> (*make)(const Problem&)>
 constexpr Implementation fixed(const char* op, const char* name, int plevel) {
   return {op, name, plevel,
@@ -29,20 +29,20 @@ std::optional<std::vector<C>> read_config(const std::string& text, const std::ve
   return topi::parse_configs<C>(text);
 }
 
-// K is a class of static functions:
-//   Config                        a topi::Configuration, or a vector of them
-//   site(problem)                 an optional: what the anchor is to the kernel; nothing where it does not apply
-//   configs(problem, site, most)  the best guess first
-//   fits(problem, site, config)   whether there is such a kernel (a configuration may come from a record)
-//   cost(problem, site, config)
-//   make(problem, site, config)   the Choice but for its cost
-// and, where a weight is packed in one of several forms,
-//   forms(problem, site)          of each the best configuration that reads it (Formed)
+// K is a class of static members:
+// Config                        a topi::Configuration, or a vector of them
+// site(problem)                 optional: the anchor as the kernel sees it; nothing where it does not apply
+// configs(problem, site, most)  the best guess first
+// fits(problem, site, config)   whether such a kernel exists (a configuration may come from a record)
+// cost(problem, site, config)
+// make(problem, site, config)   the Choice except its cost
+// and, if a weight can be packed in several forms,
+// forms(problem, site)          the best configuration for each form (Formed)
 template <class C>
 struct Formed {
   std::string form;
   C config;
-  double weighed = 1;  // what it was chosen by, which may count more than its cost
+  double weighed = 1;  // the figure it is ranked by, which may include more than its cost
 };
 template <class K>
 constexpr auto forms_of() -> std::vector<FormedConfig> (*)(const Problem&) {
@@ -52,7 +52,7 @@ constexpr auto forms_of() -> std::vector<FormedConfig> (*)(const Problem&) {
       const auto site = K::site(p);
       if (!site) return out;
       const auto formed = K::forms(p, *site);
-      // The best of them costs what it costs alone, and the others as many times more as they were weighed.
+      // The best configuration keeps its own cost; the others are scaled by their relative weights.
       const auto best = std::min_element(formed.begin(), formed.end(),
                                          [](const auto& a, const auto& b) { return a.weighed < b.weighed; });
       if (best == formed.end()) return out;

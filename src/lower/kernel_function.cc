@@ -12,7 +12,7 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-// A tensor's bytes as text: numbers would lose bits (integers above 2^53 as doubles, the payloads of NaN).
+// A tensor's bytes as hexadecimal text: decimal numbers would lose bits (integers above 2^53, NaN payloads).
 std::string hex_bytes(const Tensor& t) {
   std::string out;
   for (uint64_t i = 0; i < t.bytes(); ++i) out += format("{:02x}", static_cast<unsigned>(t.raw()[i]));
@@ -41,15 +41,15 @@ std::string operators_key(const Group& group) {
   return key;
 }
 
-// Zeros around a result: for each dimension with a halo, the slab before and after it, over the interior of the
-// dimensions before it and the whole (halo included) of those behind. Planes (the two outer dimensions, which have no
-// halo) are split over threads; the interior's writer never touches a slab, so both run side by side within the step.
+// Zeroes the halo of a result: per dimension with a halo, the slabs before and after it, over the interior of outer and
+// the full extent (halo included) of inner dimensions. The two outer dimensions have no halo and are split over
+// threads. The kernel itself never writes to the slabs, so both run in one step.
 tir::Stmt clear_halo(const topi::View& out, const topi::KernelContext& context) {
   using namespace tir;
   size_t rank = out.shape.size();
   bool vector = out.halo_before[rank - 1] == 0 && out.halo_after[rank - 1] == 0 && out.strides[rank - 1] == 1 &&
                 out.shape[rank - 1] <= 64;
-  size_t inner = vector ? rank - 1 : rank;  // dimensions that loops cover
+  size_t inner = vector ? rank - 1 : rank;  // dimensions covered by loops
   int lanes = vector ? static_cast<int>(out.shape[rank - 1]) : 1;
   return topi::parallel_for(context, "plane", out.shape[0] * out.shape[1], [&](const PrimExpr& plane) {
     std::vector<Stmt> slabs;
@@ -80,7 +80,7 @@ tir::Stmt clear_halo(const topi::View& out, const topi::KernelContext& context) 
   });
 }
 
-// The parameter through which the kernel sees a tensor.
+// The parameter by which the kernel accesses a tensor.
 tir::Buffer parameter(const LoweringState& state, int id, bool read_only, size_t number) {
   const GraphTensor& t = state.graph.tensors[id];
   const Placement& p = state.buffers.tensors[id];
@@ -108,7 +108,7 @@ std::string kernel_key(const Graph& graph, const Group& group, const Buffers& bu
   };
   for (int id : group.inputs) place(id);
   for (int id : group.outputs) place(id);
-  // The same tensor as two operands makes one buffer, so aliasing is part of the key.
+  // A tensor used as two operands is one buffer, so aliasing is part of the key.
   for (size_t i = 0; i < group.inputs.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (group.inputs[i] == group.inputs[j]) key += format("={}~{}", i, j);
@@ -117,7 +117,7 @@ std::string kernel_key(const Graph& graph, const Group& group, const Buffers& bu
                       choice.scratch_bytes, choice.scratch_dtype.str());
 }
 
-// A symbol name out of a group's operators: "nn.conv2d+add+nn.relu" -> "conv2d_add_relu".
+// A symbol name from a group's operators: "nn.conv2d+add+nn.relu" -> "tw_conv2d_add_relu".
 std::string symbol_of(const std::string& group) {
   std::string out;
   size_t at = 0;
@@ -176,7 +176,7 @@ Result<tir::PrimFunc> kernel_function(const LoweringState& state, const Group& g
   std::vector<tir::Stmt> body;
   for (const auto& out : outputs)
     if (!out.halo_before.empty()) body.push_back(clear_halo(out, context));
-  // A kernel whose results have no element does nothing, and its templates need not know.
+  // A kernel without result elements does nothing, so templates need not handle empty tensors.
   auto has_elements = [&](int id) { return topi::product(graph.tensors[id].shape) != 0; };
   if (std::any_of(group.outputs.begin(), group.outputs.end(), has_elements))
     body.push_back(choice.emit(scope, context));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One group as one loop function.
+// Builds the loop function of one group.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace tilewright::lower {
 
-// Everything a kernel's code depends on, as text: operators, attributes, types, wiring, where its operands lie, and the
-// choice with its configuration.
+// The key of a kernel: everything its code depends on, as text: operators, attributes, types, data flow, placement of
+// operands, and the choice with its configuration.
 std::string kernel_key(const Graph& graph, const Group& group, const Buffers& buffers);
-// A symbol name out of a group's operators: "nn.conv2d+add+nn.relu" -> "tw_conv2d_add_relu".
+// A symbol name from a group's operators: "nn.conv2d+add+nn.relu" -> "tw_conv2d_add_relu".
 std::string symbol_of(const std::string& group);
-// The group's inputs, each once: the function's parameters before its outputs.
+// The group's inputs without duplicates: the function's parameters before its outputs.
 std::vector<int> distinct_inputs(const Group& group);
-// Elements that share a byte cannot be written by two threads.
+// False if elements share bytes: two threads must not write the same byte.
 bool is_parallel(const Graph& graph, const Group& group);
 
 // Errors: those of tir::lower_kernel.

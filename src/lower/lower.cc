@@ -8,7 +8,7 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-// Steps work on a copy: what was before stays for whoever looks at both.
+// Steps work on copies, so that the runner can compare before and after.
 using Lowering = std::shared_ptr<const LoweringState>;
 
 struct StepEntry {
@@ -34,7 +34,7 @@ PassLevel<Lowering> lowering_level() {
   return level;
 }
 
-// The steps' own errors come out through `failed` as they are: a user's model caused them, not a pass.
+// Errors of steps are returned through `failed` unchanged: the user's model caused them, not a pass.
 std::vector<Pass<Lowering>> lowering_passes(LoweringSetting* setting, std::optional<Diagnostic>* failed) {
   std::vector<Pass<Lowering>> passes;
   for (const StepEntry& entry : kSteps) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lowering on its way as text, and what must hold of it.
+// Prints and verifies the state of a lowering between steps.
 #include <algorithm>
 
 #include "lower/steps.h"
@@ -66,7 +66,7 @@ Status verify_buffers(const LoweringState& state) {
     if (p.storage < 0 || p.storage_offset < 0 || p.storage_offset + p.bytes > buffers.storages[p.storage].bytes)
       return broken(format("%{} lies outside its storage", id));
   }
-  // Storages that are alive at the same time and lie in one another.
+  // Storages that are live at the same time must not overlap.
   std::vector<size_t> order;
   for (size_t i = 0; i < buffers.storages.size(); ++i)
     if (buffers.storages[i].space == plan::Space::kArena && buffers.storages[i].last_use >= 0) order.push_back(i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the memory of a run is to be like.
+// Options for the memory of a run.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,18 +9,18 @@
 namespace tilewright::lower {
 
 struct MemoryOptions {
-  std::vector<MemoryPool> pools;  // of the first device; empty: one, as large as it gets
-  int64_t alignment = 64;         // of every buffer in its pool: a power of two
-  // Not a byte more than a buffer holds. Else whole cache lines plus one, so that a full-vector read past the last
-  // element stays inside.
+  std::vector<MemoryPool> pools;  // of the first device; empty: one of unlimited size
+  int64_t alignment = 64;         // of every buffer, a power of two
+  // Buffers have exactly their size. Otherwise they are padded to whole cache lines plus one, so that a full vector
+  // load at the last element stays inside.
   bool exact = false;
-  bool one_thread = false;          // a kernel's scratch is planned with the buffers
-  bool inputs_and_outputs = false;  // lie in the pools, too
+  bool one_thread = false;          // plans kernels' scratch with the buffers
+  bool inputs_and_outputs = false;  // places them in the pools, too
   std::string algorithm = "greedy_by_size";
-  PoolPlanner planner;  // takes the algorithm's place
+  PoolPlanner planner;  // replaces the algorithm
 };
 
-// A pool as a part of the arena.
+// A pool's range within the arena.
 struct PlacedPool {
   std::string name;
   int64_t begin = 0, bytes = 0;

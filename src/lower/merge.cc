@@ -47,7 +47,7 @@ std::vector<uint64_t> JoinedWeights::join(Lowered* into, const Lowered& other) {
     end_ = (p.offset + p.bytes + 63) / 64 * 64;
     param_of_.emplace(hash, into->params.size());
     new_offset.push_back(p.offset);
-    // Kernels may read a full vector at the last element.
+    // Kernels may load a full vector at the last element.
     first.params_bytes = std::max(first.params_bytes, end_ + 64);
     first.params.push_back(std::move(p));
     into->params.push_back(other.params[i]);
@@ -128,7 +128,7 @@ void Variants::add(Lowered* into, Lowered variant) {
     if (step.kind == plan::StepKind::kKernel) step.kernel = new_kernel[step.kernel];
     if (step.kind == plan::StepKind::kExternal) step.kernel += static_cast<uint32_t>(first.externals.size());
   }
-  // Each variant's external functions are its own: they were compiled for its shapes.
+  // External functions are never shared: they were compiled for the variant's shapes.
   first.externals.insert(first.externals.end(), other.externals.begin(), other.externals.end());
   std::move(variant.externals.begin(), variant.externals.end(), std::back_inserter(into->externals));
   other.externals.clear(), other.kernels.clear(), other.metadata.clear();

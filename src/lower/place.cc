@@ -18,12 +18,12 @@ bool same_halo(const Halo& a, const Halo& b) {
   return a.before == b.before && a.after == b.after;
 }
 
-// Copying groups that wait for their places in the order of execution.
+// Collects copying groups and splices them into the execution order.
 class Copies {
  public:
   explicit Copies(Graph* graph) : g_(*graph) {}
 
-  // A copy of tensor `id` right before group `before`; returns the copy.
+  // Adds a copy of tensor `id` in front of group `before`; returns the copy.
   int before(int id, int before) {
     Group group = copy_group(&g_, id);
     GraphTensor copy;
@@ -39,7 +39,7 @@ class Copies {
     return made;
   }
 
-  // Puts them into the graph and finds producers and consumers again.
+  // Inserts them into the graph and recomputes producers and consumers.
   void splice() {
     if (pending_.empty()) return;
     std::stable_sort(pending_.begin(), pending_.end(),
@@ -74,15 +74,15 @@ class Copies {
   std::vector<Pending> pending_;
 };
 
-// Where `part` stands in `whole` as a run; -1: nowhere.
+// The position of `part` as a contiguous run in `whole`, or -1.
 std::ptrdiff_t run_at(const std::vector<int>& part, const std::vector<int>& whole) {
   auto at = std::search(whole.begin(), whole.end(), part.begin(), part.end());
   return at == whole.end() ? -1 : at - whole.begin();
 }
 
-// Concats whose operands are a run of a longer concat's (dense blocks: each layer reads all results so far) are
-// windows of that one. Runs twice: to find them, and, with `settled`, to check them once it is known what had to be
-// copied.
+// Concats whose operands are a run of a longer concat's (dense blocks, where
+// each layer reads all earlier results) become windows of that one. Runs twice:
+// to find them and, with `settled`, to check them once copies are known.
 void find_windows(Graph* g, bool settled) {
   std::vector<int> concats;
   for (size_t i = 0; i < g->groups.size(); ++i)
@@ -107,8 +107,8 @@ void find_windows(Graph* g, bool settled) {
   }
 }
 
-// Operands of a concat are written into its slots by their producers; one that has no kernel of its own, is a model
-// output, or already sits in another concat is copied in. `done`: concats whose operands have their places.
+// Lets producers write operands into their slots of a concat. An operand without a kernel of its own, a model output,
+// or one that already lies in another concat is copied. `done`: concats already processed.
 void place_operands(Graph* g, Copies* copies, std::set<int>* done) {
   auto renaming = [&](const GraphTensor& t) {
     return t.producer < 0 ? Kind::kNone : g->groups[t.producer].renaming.kind;
@@ -128,7 +128,7 @@ void place_operands(Graph* g, Copies* copies, std::set<int>* done) {
   }
 }
 
-// Follows slices up: a slice has a halo only as part of what it is cut from.
+// Follows slices to their source: a slice has no halo of its own, only as part of its source.
 bool can_have_halo(const Graph& g, int id) {
   const auto& t = g.tensors[id];
   if (t.kind != GraphTensor::Kind::kComputed || t.is_output) return false;
@@ -146,13 +146,13 @@ bool can_have_halo(const Graph& g, int id) {
   return true;
 }
 
-// The zeros a group's kernel reads around its k-th input; none where it has no kernel yet.
+// The halo that a group's kernel reads around its k-th input; empty without a kernel.
 const Halo& halo_read(const Group& group, size_t k) {
   static const Halo kNone;
   return group.choice && k < group.choice->halos.size() ? group.choice->halos[k] : kNone;
 }
 
-// What a padded reader needs around a tensor that cannot have it: a model's input, output or constant.
+// Copies tensors that cannot have a halo themselves, model inputs, outputs and constants, for readers that need one.
 void copy_for_halos(Graph* g, Copies* copies) {
   for (size_t i = 0; i < g->groups.size(); ++i)
     for (size_t k = 0; k < g->groups[i].inputs.size(); ++k) {
@@ -165,7 +165,7 @@ void copy_for_halos(Graph* g, Copies* copies) {
     }
 }
 
-// Tensors that share memory share their halo: the union over everything joined by concat and slice.
+// Tensors that share memory share a halo: the union over all that concats and slices connect.
 void spread_halos(Graph* g) {
   for (const Group& group : g->groups)
     for (size_t k = 0; k < group.inputs.size(); ++k) g->tensors[group.inputs[k]].halo.merge(halo_read(group, k));
@@ -195,7 +195,7 @@ void place(Graph* graph) {
   std::set<int> done;
   find_windows(graph, false);
   place_operands(graph, &copies, &done);
-  // A window whose operands had to be copied into its host is a concat of its own after all.
+  // A window whose operands had to be copied into its host becomes an ordinary concat again.
   find_windows(graph, true);
   place_operands(graph, &copies, &done);
   copies.splice();

@@ -16,7 +16,7 @@ using Order = std::vector<size_t>;
 
 int64_t aligned_up(int64_t value, int64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
-// The lowest offset of a pool at which the buffer meets none of those that lie there.
+// The lowest offset in a pool where the buffer overlaps no placed buffer that is live at the same time.
 int64_t first_fit(const PooledBuffer& buffer, uint32_t pool, std::span<const PooledBuffer* const> placed) {
   std::vector<std::pair<int64_t, int64_t>> busy;
   for (const PooledBuffer* other : placed)
@@ -30,7 +30,7 @@ int64_t first_fit(const PooledBuffer& buffer, uint32_t pool, std::span<const Poo
   return at;
 }
 
-// Places the buffers one after another; those without room are left out and given back.
+// Places buffers in order; returns those without room.
 Order place_in_order(const Order& order, std::span<PooledBuffer> buffers, std::span<const MemoryPool> pools) {
   std::vector<const PooledBuffer*> placed;
   Order homeless;
@@ -65,7 +65,7 @@ Order by_conflicts(std::span<const PooledBuffer> buffers) {
   return order;
 }
 
-// What a plan costs: buffers without room before everything else.
+// The cost of a plan: unplaced buffers count before everything else.
 std::pair<int64_t, int64_t> cost_of(const Order& homeless, std::span<const PooledBuffer> buffers, size_t pools) {
   if (!homeless.empty()) {
     int64_t left = 0;
@@ -76,8 +76,8 @@ std::pair<int64_t, int64_t> cost_of(const Order& homeless, std::span<const Poole
   return {0, std::accumulate(sizes.begin(), sizes.end(), int64_t{0})};
 }
 
-// Moves a buffer that keeps a plan from being smaller (it ends the pool, or has no room) to an earlier turn, again and
-// again. The choices come from a generator of fixed seed: one plan for one model.
+// Hill climbing: repeatedly moves a buffer that limits the plan (it ends the pool, or has no room) to an earlier place
+// in the order. Choices are drawn from a generator with a fixed seed: one plan for one model.
 Order climb(std::span<PooledBuffer> buffers, std::span<const MemoryPool> pools) {
   const size_t n = buffers.size();
   Order best = by_size(buffers);
@@ -99,7 +99,7 @@ Order climb(std::span<PooledBuffer> buffers, std::span<const MemoryPool> pools) 
       if (buffers[i].bytes > 0 && buffers[i].offset + buffers[i].bytes == sizes[buffers[i].pool]) guilty.push_back(i);
     if (guilty.empty()) break;
     Order next = current;
-    // One in four turns is any buffer's: a plan that no guilty one can mend is left that way.
+    // One move in four takes any buffer, to leave local optima.
     const size_t moved = below(4) == 0 ? current[below(n)] : guilty[below(guilty.size())];
     const auto from = std::find(next.begin(), next.end(), moved);
     const size_t place = static_cast<size_t>(from - next.begin());
@@ -139,7 +139,7 @@ std::vector<int64_t> pool_sizes(std::span<const PooledBuffer> buffers, size_t po
 }
 
 int64_t memory_pressure(std::span<const PooledBuffer> buffers) {
-  std::map<int, int64_t> change;  // at the beginning of a step
+  std::map<int, int64_t> change;  // change of live bytes at the begin of a step
   for (const PooledBuffer& b : buffers) change[b.first_use] += b.bytes, change[b.last_use + 1] -= b.bytes;
   int64_t now = 0, most = 0;
   for (const auto& [step, bytes] : change) most = std::max(most, now += bytes);

@@ -10,8 +10,8 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-// Whether everything between the group's input and its result keeps the elements' order. What another device holds is
-// a tensor of its own.
+// Whether the group only keeps the elements in order.
+// Tensors of another device are always separate.
 bool only_keeps_order(const Expr& body) {
   for (const Expr& e : post_order(body)) {
     const OpDef* def = called_op(e);
@@ -23,7 +23,7 @@ bool only_keeps_order(const Expr& body) {
   return true;
 }
 
-// What an external function or a copy touches is no window of something that could have a halo.
+// A tensor used by an external function or a copy must not be a window of one that could have a halo.
 bool may_be_window(const Graph& graph, int id) {
   const GraphTensor& t = graph.tensors[id];
   return (t.producer < 0 || !graph.groups[t.producer].plain()) &&
@@ -39,7 +39,7 @@ size_t counted_from_front(int64_t axis, const std::vector<int64_t>& shape) {
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
 }
 
-// Each tensor's start when they lie one after another.
+// The start of each tensor when they are consecutive along the axis.
 std::vector<int64_t> starts_along(const Graph& graph, const std::vector<int>& tensors, size_t axis) {
   std::vector<int64_t> starts;
   int64_t start = 0;
@@ -50,7 +50,7 @@ std::vector<int64_t> starts_along(const Graph& graph, const std::vector<int>& te
   return starts;
 }
 
-// A concatenation of the group's inputs as they are.
+// A concatenation of unmodified group inputs.
 Renaming concat_renaming(const Graph& graph, const Group& group, const CallNode& call) {
   Expr arg = call.args.size() == 1 ? call.args[0] : nullptr;
   std::vector<Expr> parts = call.args;
@@ -69,7 +69,7 @@ Renaming concat_renaming(const Graph& graph, const Group& group, const CallNode&
   return r;
 }
 
-// A slice of one dimension, by steps of one.
+// A slice along one dimension with stride one.
 Renaming slice_renaming(const Graph& graph, const Group& group, const CallNode& call) {
   const auto& shape = graph.tensors[group.inputs[0]].shape;
   const auto& attrs = *attrs_as<StridedSliceAttrs>(call.attrs);
@@ -109,7 +109,7 @@ Renaming renaming_of(const Graph& graph, const Group& group) {
   const OpDef* op = call ? called_op(body) : nullptr;
   if (!op) return {};
   const std::string_view name = op->name;
-  // A window that starts inside a byte has no address.
+  // A window that starts within a byte is not addressable.
   for (int id : group.inputs)
     if (graph.tensors[id].dtype.bits < 8 && name != "reshape") return {};
   if (group.inputs.size() == 1 && group.outputs.size() == 1 && only_keeps_order(body)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups that need no kernel because their results can be windows of what is there: reshapes, concatenations and
-// slices of the outermost dimension that matters.
+// Groups that need no kernel, because their results can be windows of existing memory: reshapes, and concatenations and
+// slices along the outermost dimension with extent > 1.
 #pragma once
 #include "lower/graph.h"
 

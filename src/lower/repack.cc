@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that turns constants into what kernels read.
+// The step that packs constants into the layouts that kernels read.
 #include <algorithm>
 #include <map>
 
@@ -34,7 +34,7 @@ GraphTensor packed_tensor(const GraphTensor& from, const Pack& pack, const Tenso
 Result<bool> repack_weights(LoweringSetting*, LoweringState* state) {
   Graph& graph = state->graph;
   bool any = false;
-  // Packed weights by their constant, implementation and configuration.
+  // Packed weights, by constant, implementation and configuration.
   std::map<std::tuple<int, std::string, std::vector<int64_t>>, int> done;
   for (size_t g = 0; g < graph.groups.size(); ++g) {
     Group& group = graph.groups[g];

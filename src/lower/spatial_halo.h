@@ -5,7 +5,7 @@
 
 namespace tilewright::lower {
 
-// What a reader of `rank`-dimensional data touches beyond its height and width, which are dimensions of their own.
+// The halo that a reader of `rank`-dimensional data needs, from its needs along the height and width dimensions.
 inline Halo spatial_halo(size_t rank, const topi::HaloNeed& need, size_t height = 2, size_t width = 3) {
   Halo h;
   h.before.assign(rank, 0);

@@ -81,10 +81,10 @@ std::vector<FormedConfig> formed_configs(const Implementation& implementation, c
 
 namespace {
 
-// Configurations that a report shows of each candidate.
+// The number of configurations per candidate that reports show.
 constexpr size_t kListedConfigurations = 5;
 
-// Those of the implementation that read one of these forms, the best first.
+// The implementation's configurations that read one of these forms, the best first.
 std::vector<Config> configs_of_forms(const Implementation& implementation, const Problem& problem,
                                      const std::set<std::string>& forms) {
   if (!implementation.forms)
@@ -98,8 +98,8 @@ std::vector<Config> configs_of_forms(const Implementation& implementation, const
   return out;
 }
 
-// Every implementation that applies. Where others read the weight, too, those that read a form they agreed on; no
-// forms: all.
+// Applicable implementations. If the weight is shared, only
+// configurations that read an agreed form; no forms: all.
 std::vector<Candidate> candidates_of_forms(const Problem& problem, const std::set<std::string>& agreed) {
   std::vector<Candidate> out;
   for (const Implementation* implementation : implementations_of(problem.anchor.op)) {
@@ -120,7 +120,7 @@ std::vector<Candidate> candidates_for(const Problem& problem) {
   return candidates_of_forms(problem, {});
 }
 
-// Operators that wait for sizes or values say what they wait for.
+// Reports what an operator still waits for: sizes or values.
 Status check_expanded(const Group& group) {
   for (const Expr& e : post_order(group.function->body)) {
     const OpDef* op = called_op(e);
@@ -167,7 +167,7 @@ Result<std::shared_ptr<Choice>> chosen(const Problem& problem, std::vector<Candi
 Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, const Group& group,
                                                             const Target& target, const KernelChooser& chooser) {
   TW_TRY_STATUS(check_expanded(group));
-  // Results without elements need no kernel, and no template counts with sizes of zero.
+  // Results without elements need no kernel, and templates do not handle empty tensors.
   if (std::all_of(group.outputs.begin(), group.outputs.end(),
                   [&](int id) { return topi::product(graph.tensors[id].shape) == 0; })) {
     auto nothing = std::make_shared<Choice>();
@@ -201,7 +201,7 @@ Result<std::shared_ptr<const Choice>> choose_in_place(const Graph& graph, const 
 std::optional<topi::View> collapse_leading(const topi::View& view, size_t keep) {
   topi::View out = view;
   while (out.shape.size() > keep) {
-    // Dimension 0 into dimension 1.
+    // Merges dimension 0 into dimension 1.
     bool fits = out.shape[0] == 1 || out.shape[1] == 1 || out.strides[0] == out.strides[1] * out.shape[1];
     auto no_halo = [](const std::vector<int64_t>& h) { return h.size() < 2 || (h[0] == 0 && h[1] == 0); };
     if (!fits || !no_halo(out.halo_before) || !no_halo(out.halo_after)) return std::nullopt;

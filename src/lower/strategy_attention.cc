@@ -18,7 +18,7 @@ std::vector<int64_t> permuted(const std::vector<int64_t>& dims, const std::strin
   return out;
 }
 
-// The view as (batch, head, position, element), from head `first` on.
+// The view in the order (batch, head, position, element), beginning at head `first`.
 topi::View in_order(const topi::View& view, const std::string& layout, int64_t first) {
   topi::View out = view;
   out.shape = permuted(view.shape, layout);

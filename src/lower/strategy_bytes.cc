@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bytes with their zero points, for processors without vectors: qnn.conv2d and qnn.dense, which
-// CanonicalizeQnn leaves as they are there (relay/passes/quantize/byte_products.h).
+// Quantised products for processors without vector units: qnn.conv2d and qnn.dense with their zero points, which
+// CanonicalizeQnn keeps there (relay/passes/quantize/byte_products.h).
 #include <algorithm>
 
 #include "lower/conv_problem.h"
@@ -14,7 +14,7 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-// The one number that an operand of the anchor is, where it is known.
+// The value of an anchor operand that is a known scalar.
 std::optional<int64_t> known_number(const Problem& p, size_t i) {
   const Tensor* t = constant_data(p.anchor.call->args[i]);
   if (t == nullptr && p.anchor.inputs[i] >= 0 && p.input(i).kind == GraphTensor::Kind::kParam) t = &p.input(i).data;
@@ -28,7 +28,7 @@ bool are_byte_operands(const Problem& p) {
          known_number(p, 2) && known_number(p, 3) == 0;
 }
 
-// Four dimensions of what may have two.
+// Extends a 2-D view to four dimensions.
 topi::View as_map(const topi::View& view) {
   if (view.rank() == 4) return view;
   topi::View out = view;
@@ -36,7 +36,7 @@ topi::View as_map(const topi::View& view) {
   out.halo_before.clear(), out.halo_after.clear();
   return out;
 }
-// Rows of a map one after another.
+// Merges the rows of a map.
 topi::View as_one_row(const topi::View& map) {
   topi::View out = map;
   out.shape[3] = map.shape[2] * map.shape[3], out.shape[2] = 1;
@@ -46,20 +46,20 @@ topi::View as_one_row(const topi::View& map) {
 }
 bool has_gaps(const topi::View& map) { return map.shape[2] > 1 && map.strides[2] != map.shape[3] * map.strides[3]; }
 
-// Whether the processor multiplies the halves of words in one instruction (Arm's DSP extension).
+// Whether the processor multiplies pairs of halfwords in one instruction (Arm's DSP extension).
 bool multiplies_pairs(const Target& target) {
   constexpr const char* kProcessors[] = {"cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"};
   return target.kind == "c" &&
          std::any_of(std::begin(kProcessors), std::end(kProcessors), [&](const char* p) { return target.mcpu == p; });
 }
 
-// Both kernels of bytes: one product an instruction, or two.
+// The 8-bit kernels: one product per instruction, or two.
 template <bool kPairs>
 struct ByteSums {
   using Config = topi::ConvBytesConfig;
   struct Site {
     topi::ConvBytesProblem problem;
-    bool one_row = false;  // a map's rows may run together
+    bool one_row = false;  // the rows of a map can be merged
   };
 
   static std::optional<Site> site(const Problem& p) {

@@ -16,8 +16,8 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-// 1x1 convolutions run rows together when neither side has gaps between them: that is known once halos are, and hoped
-// for until then.
+// 1x1 convolutions merge rows if neither side has gaps
+// between them; until halos are known, that is assumed.
 bool may_flatten(const Problem& p, const topi::Conv2dProblem& c) {
   if (c.kernel_height != 1 || c.kernel_width != 1 || c.stride_height != 1 || c.stride_width != 1) return false;
   return !p.graph.placed || topi::can_flatten(c, view_of(p.input(0)), view_of(p.output()));
@@ -29,7 +29,7 @@ bool holds_narrow_groups(const Problem& p) {
   return p.attrs<Conv2DNCHWcAttrs>().groups > 1 && p.arg_shape(0).size() == 5 && weights[4] < weights[5];
 }
 
-// nn.contrib_conv2d_NCHWc, or nn.conv3d over channel blocks, whose weights are packed on the way.
+// nn.contrib_conv2d_NCHWc, or nn.conv3d over channel blocks, whose weights are packed here.
 template <bool volume>
 struct DirectBlocks {
   using Config = topi::Conv2dConfig;
@@ -74,7 +74,7 @@ struct DirectBlocks {
   }
 };
 
-// Several groups in a block of channels.
+// Several groups within a block of channels.
 struct NarrowGroups {
   using Config = topi::NarrowGroupsConfig;
   static std::optional<topi::Conv2dProblem> site(const Problem& p) {
@@ -102,7 +102,7 @@ struct NarrowGroups {
   }
 };
 
-// Two groups side by side in whole blocks of channels.
+// Pairs of groups that fill whole blocks of channels.
 struct PairedGroups {
   using Config = topi::PairedGroupsConfig;
   static std::optional<topi::Conv2dProblem> site(const Problem& p) {
@@ -134,7 +134,7 @@ struct PairedGroups {
   }
 };
 
-// Each channel for itself.
+// Depthwise.
 template <bool volume>
 struct Depthwise {
   using Config = topi::DepthwiseConfig;
@@ -182,7 +182,7 @@ struct Depthwise {
   }
 };
 
-// nn.conv1d/2d/3d on plain layouts: what the blocked kernels do not take.
+// nn.conv1d/2d/3d on plain layouts, where the blocked kernels do not apply.
 struct PlainSite {
   topi::ConvDirectProblem problem;
   Halo halo;

@@ -12,15 +12,15 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-// The values before and after each of `spatial` axes, from one value for all, one per axis, or both.
+// Expands padding to begins and ends of `spatial` axes, from one value for all, one per axis, or both.
 std::vector<int64_t> full_padding(std::vector<int64_t> padding, size_t spatial) {
   if (padding.size() == 1) padding.assign(2 * spatial, padding[0]);
   if (padding.size() == spatial) padding.insert(padding.end(), padding.begin(), padding.begin() + spatial);
   return padding;
 }
 
-// nn.conv2d_transpose and nn.conv3d_transpose over blocked data with a constant kernel, first the input channels;
-// nothing when it is something else.
+// nn.conv2d_transpose and nn.conv3d_transpose over blocked data with a constant kernel (input channels first); nothing
+// otherwise.
 template <class A>
 std::optional<topi::Conv2dTransposeProblem> transposed_problem(const Problem& p) {
   const auto& attrs = p.attrs<A>();
@@ -51,7 +51,7 @@ std::optional<topi::Conv2dTransposeProblem> transposed_problem(const Problem& p)
   return t;
 }
 
-// A configuration for each phase.
+// One configuration per phase.
 template <class A, class Configs>
 struct ByPhases {
   using Config = Configs;
@@ -88,7 +88,7 @@ struct ByPhases {
   }
 };
 
-// To plain rows.
+// With a plain (not blocked) output.
 std::shared_ptr<Choice> plain_rows(const Problem& p) {
   const auto found = transposed_problem<Conv2DTransposeAttrs>(p);
   if (!found || p.out_shape().size() != 4 || !topi::paints_plain_rows(*found)) return nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The implementations of last resort: plain loops for dtypes, ranks and operators without a tuned template. They apply
-// to (nearly) everything and have the lowest priority.
+// Fallback implementations: plain loops for dtypes, ranks and operators without a tuned template. They apply to
+// (nearly) everything and have the lowest priority.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -35,14 +35,14 @@ PrimExpr if_inside(const PrimExpr& inside, PrimExpr value, PrimExpr otherwise) {
 PrimExpr between(const PrimExpr& i, int64_t extent) {
   return tir::logical_and(tir::le(tir::make_int(0), i), tir::lt(i, tir::make_int(extent)));
 }
-// An index operand's value: negative ones count from the end, and none leaves [0, extent).
+// An index operand's value with negative ones counted from the end, clamped to [0, extent).
 PrimExpr bounded(PrimExpr value, int64_t extent) {
   PrimExpr i = tir::cast(kInt64, std::move(value));
   i = tir::select(tir::lt(i, tir::make_int(0)), i + extent, i);
   return tir::max(tir::min(i, tir::make_int(extent - 1)), tir::make_int(0));
 }
 
-// The term of one output element, over the anchor's operands.
+// Makes the summand of one output element from the anchor's operands.
 using MakeTerm = std::function<topi::DirectTerm(const GroupScope&, const Anchor&)>;
 std::shared_ptr<Choice> direct(const Problem& p, const topi::DirectProblem& problem, const MakeTerm& make) {
   auto choice = std::make_shared<Choice>();
@@ -105,7 +105,7 @@ std::shared_ptr<Choice> transposed_convolution(const Problem& p) {
       Index from{at[0], channel}, weight{channel, tir::floormod(at[1], out_per_group)};
       weight.insert(weight.end(), r.begin() + 1, r.end());
       for (size_t d = 0; d < spatial; ++d) {
-        // Input position i reached this output through tap r: i * stride + r * dilation - pad = at.
+        // Input position i contributes to this output through tap r if i * stride + r * dilation - pad = at.
         const int64_t pad = attrs.padding.size() == 1 ? attrs.padding[0] : attrs.padding[d];
         PrimExpr reached = at[d + 2] + pad - r[d + 1] * attrs.dilation[d], i = tir::floordiv(reached, attrs.strides[d]);
         if (attrs.strides[d] != 1)
@@ -143,7 +143,7 @@ std::shared_ptr<Choice> max_pool(const Problem& p) {
   });
 }
 
-// Sums in the accumulator's dtype; integers are divided towards zero.
+// Accumulates in the accumulator's dtype; integer averages are truncated.
 template <class A>
 std::shared_ptr<Choice> average_pool(const Problem& p) {
   const A attrs = p.attrs<A>();
@@ -300,14 +300,14 @@ topi::Combination combination(const std::string& name) {
          : name == "max" ? topi::Combination::kMax
                          : topi::Combination::kUpdate;
 }
-// Where an update goes, given the indices operand.
+// The destination of an update, given the indices operand.
 using MakePlace = std::function<topi::Place(const topi::Operand& indices)>;
-// `rows`: an update's last dimension is the result's.
+// `rows`: the last dimension of an update is that of the result.
 std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction, const MakePlace& make,
                                   bool rows = false) {
   if (!whole_group(p) || p.arg_dtype(0).is_string()) return nullptr;
   auto choice = std::make_shared<Choice>();
-  choice->parallel = false;  // updates may name one element twice: the order decides
+  choice->parallel = false;  // updates may target one element twice, so order matters
   choice->cost.bytes =
       static_cast<double>(topi::product(p.out_shape()) + topi::product(p.arg_shape(2))) * p.arg_dtype(0).bits / 8.0;
   choice->cost.microseconds = choice->cost.bytes / (p.target.machine.l2_gbps * 1e3);
@@ -355,7 +355,7 @@ std::shared_ptr<Choice> scatter_nd(const Problem& p) {
       tuple < data.size() && !p.arg_dtype(0).is_bool() && p.arg_dtype(0).bits >= 8);
 }
 
-// A weight of blocks that only a run knows.
+// block_dense whose weight is not constant.
 std::shared_ptr<Choice> block_dense_loops(const Problem& p) {
   const auto& attrs = p.attrs<BlockDenseAttrs>();
   topi::DirectProblem problem{p.out_shape(), {p.arg_shape(0).back()}, kFloat32};

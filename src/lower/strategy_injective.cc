@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups without an anchor: loops over compute definitions, or a copy that goes through registers.
+// Groups without an anchor: loops over compute definitions, or a copy through registers (shuffles).
 #include <algorithm>
 
 #include "base/format.h"
@@ -14,10 +14,11 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-// The transpose or layout change of a group's own input that everything after it reads at its own index; null: none.
+// The transpose or layout_transform of a group input such that everything behind it is evaluated at its own index;
+// null: none.
 Anchor find_transposition(const FunctionNode& function) {
   Anchor found;
-  std::vector<const ExprNode*> after;  // it and what is computed from it
+  std::vector<const ExprNode*> after;  // the operator and everything computed from it
   for (const Expr& e : post_order(function.body)) {
     const OpDef* op = called_op(e);
     if (e->kind == ExprKind::kTuple || e->kind == ExprKind::kTupleGetItem) return {};
@@ -48,8 +49,8 @@ Anchor find_transposition(const FunctionNode& function) {
   return found.call && after.back() == function.body.get() ? found : Anchor();
 }
 
-// A copy whose group is an input's reshape, a transpose of it and a reshape of that, over contiguous views, where the
-// transpose takes the phases of a stride apart.
+// A copy whose group is reshape, transpose, reshape of an input over contiguous views, where the transpose separates
+// the phases of a stride.
 tir::Stmt deinterleaving_copy(const GroupScope& scope, const topi::KernelContext& context) {
   const FunctionNode& function = *scope.group().function;
   auto is = [](const Expr& e, std::string_view name) { return called_op(e) && called_op(e)->name == name; };
@@ -75,8 +76,8 @@ tir::Stmt deinterleaving_copy(const GroupScope& scope, const topi::KernelContext
   return topi::deinterleave_copy(from, to, topi::convert_epilogue(out.dtype()), context);
 }
 
-// A change of the layout of volumes: that of images, whose planes are the batch. Null where their elements lie apart,
-// or there are many volumes.
+// A layout change of volumes as one of images whose batch is the planes. Null if the planes are not evenly spaced, or
+// there are several volumes.
 template <class Copy>
 tir::Stmt plane_by_plane(const topi::View& in, const topi::View& out, const topi::Epilogue& epilogue,
                          const topi::KernelContext& context, const Copy& copy) {
@@ -101,8 +102,8 @@ tir::Stmt plane_by_plane(const topi::View& in, const topi::View& out, const topi
   return tir::seq(std::move(body));
 }
 
-// Whether a vector of the anchor's elements that runs on over the ends of pictures' rows finds its other operands: they
-// have every pixel, row after row, or one value for all pixels, and come element by element.
+// Whether vectors that run across the ends of image rows can be used in the epilogue: other operands must have all
+// pixels contiguous, or one value for all pixels, and be accessed element by element.
 bool follows_rows(const GroupScope& scope, const Anchor& anchor) {
   const FunctionNode& function = *scope.group().function;
   const Shape& shape = as_tensor(anchor.expr->type)->shape;
@@ -124,7 +125,7 @@ bool follows_rows(const GroupScope& scope, const Anchor& anchor) {
       return false;
     if (e->kind != ExprKind::kOp && !fits(e->type)) return false;
   }
-  // Pixels of operands lie one after the other.
+  // The pixels of operands must be contiguous.
   for (size_t i = 0; i < scope.group().inputs.size(); ++i) {
     const topi::View& in = scope.input(i);
     if (static_cast<int>(i) == anchor.inputs[0] || in.rank() < 2) continue;
@@ -135,8 +136,8 @@ bool follows_rows(const GroupScope& scope, const Anchor& anchor) {
   return true;
 }
 
-// A transpose or change between plain and blocked channels of an input, with what follows element by element: through
-// registers, v x v elements at a time. Null when the group is something else.
+// A transpose or change between plain and blocked channels of an input, with an elementwise epilogue: v x v elements at
+// a time, through registers. Null for other groups.
 tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& context) {
   const Anchor anchor = find_transposition(*scope.group().function);
   if (!anchor.call || scope.group().outputs.size() != 1) return {};
@@ -188,7 +189,7 @@ bool is_one_of(const Expr& e, const std::string_view (&names)[n]) {
   return op && std::find(std::begin(names), std::end(names), op->name) != std::end(names);
 }
 
-// A group that gives its input another shape, or none: one run of elements.
+// A group that only reshapes its input: one contiguous copy.
 tir::Stmt plain_copy(const GroupScope& scope, const topi::KernelContext& context) {
   const FunctionNode& function = *scope.group().function;
   Expr from = function.body;
@@ -203,7 +204,7 @@ tir::Stmt plain_copy(const GroupScope& scope, const topi::KernelContext& context
   return topi::injective(topi::flattened(out), topi::view_operand(topi::flattened(in)), config, context);
 }
 
-// Vectors as long as narrow elements allow where they are moved and nothing else; 0: the usual ones.
+// For pure data movement, vectors as long as narrow elements allow; 0: the usual length.
 int lanes_for_moving(const GroupScope& scope, const Target& target) {
   static constexpr std::string_view kMoves[] = {"concatenate", "split",   "strided_slice", "nn.pad",
                                                 "tile",        "reshape", "broadcast_to",  "expand_dims"};

@@ -13,10 +13,10 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-// The epilogue over an output whose leading dimensions were run together: rows come back as their own indices.
+// The epilogue of an output whose leading dimensions were merged: recovers their separate indices.
 topi::Epilogue expand_rows(const topi::Epilogue& inner, const std::vector<int64_t>& shape, size_t kept) {
   return [=](tir::PrimExpr value, const topi::Index& index, const tir::PrimExpr& mask) {
-    // index: (kept - 1 collapsed dims..., trailing ones as they are); only the first one was merged.
+    // index: (kept - 1 collapsed dims..., trailing ones unchanged); only the first one was merged.
     size_t merged = shape.size() - (kept - 1);
     std::vector<int64_t> head(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(merged));
     topi::Index full = unflatten_index(index[0], head);
@@ -25,7 +25,7 @@ topi::Epilogue expand_rows(const topi::Epilogue& inner, const std::vector<int64_
   };
 }
 
-// Whether the constant operand is an N x K matrix; nothing when the operator has no packed form.
+// Whether the constant operand is N x K; nothing when the operator has no packed form.
 std::optional<bool> is_nk(const Problem& p) {
   if (p.anchor.op == "nn.dense") return true;
   if (p.anchor.op != "nn.matmul") return std::nullopt;
@@ -34,8 +34,8 @@ std::optional<bool> is_nk(const Problem& p) {
   return attrs.transpose_b;
 }
 
-// Few rows wait for the weights to come from memory: those that are all halves come as halves. Several shapes of one
-// library share theirs.
+// With few rows the product waits for weights from memory: weights that are exact in half precision are stored so.
+// Variants of one library share the decision.
 DataType weights_kept_in(const Problem& p, const topi::GemmProblem& problem) {
   constexpr int64_t kFewRows = 4, kMuch = 1 << 18;
   if (problem.dtype != kFloat32 || problem.m > kFewRows || problem.k * problem.n * 4 < kMuch || p.graph.forms)
@@ -45,8 +45,8 @@ DataType weights_kept_in(const Problem& p, const topi::GemmProblem& problem) {
 
 struct PackedConfig {
   int mr = 1, nr = 1, k_unroll = 1;  // as in GemmConfig
-  bool dots = false;                 // B is kept as rows along K, for dot products
-  DataType weights = kFloat32;       // what B is kept in
+  bool dots = false;                 // B is stored as rows along K, for dot products
+  DataType weights = kFloat32;       // storage dtype of B
   bool operator==(const PackedConfig&) const = default;
   static constexpr auto fields() {
     using C = PackedConfig;
@@ -56,14 +56,14 @@ struct PackedConfig {
   topi::GemmConfig tile() const { return {mr, nr, k_unroll, dots}; }
 };
 
-// C[M, N] = A[M, K] x B with a constant B, whatever the number of leading dimensions of A.
+// C[M, N] = A[M, K] x B with a constant B and any number of leading dimensions of A.
 struct PackedProduct {
   using Config = PackedConfig;
   struct Site {
-    topi::GemmProblem problem;  // its panels are those that all that read these weights agree on
+    topi::GemmProblem problem;  // its panel width is that agreed on by all readers of the weights
     bool b_is_nk = false;
     DataType kept;
-    bool dots = false;  // worth it, and all that read these weights agree
+    bool dots = false;  // profitable, and agreed on by all readers of the weights
   };
   static std::optional<Site> site(const Problem& p) {
     auto problem = packed_product(p);
@@ -73,7 +73,7 @@ struct PackedProduct {
     if (forms && !dots) problem->panel = forms->panel_vectors(p.input(1).data);
     return Site{*problem, *is_nk(p), weights_kept_in(p, *problem), dots};
   }
-  // The product as a kernel of this configuration sees it.
+  // The product as seen by a kernel of this configuration.
   static topi::GemmProblem problem_of(const Site& s, const Config& c) {
     topi::GemmProblem problem = s.problem;
     if (c.dots) problem.b = topi::MatrixB::kTransposed;
@@ -99,7 +99,7 @@ struct PackedProduct {
     const topi::GemmProblem problem = problem_of(s, config);
     const topi::GemmConfig tile = config.tile();
     auto choice = std::make_shared<Choice>();
-    // Rows for dot products are one panel of B's transpose, as wide as they are long.
+    // Rows for dot products form one panel of B's transpose, one row wide.
     const int64_t lanes = topi::lanes_of(problem, p.target), row = topi::round_up(problem.k, lanes);
     const int64_t width = tile.dots ? row : topi::panel_vectors(problem, tile) * lanes;
     if (problem.words())
@@ -125,7 +125,7 @@ struct PackedProduct {
   }
 };
 
-// Which operand is read as the transpose of what it is.
+// Which operands are read transposed.
 struct Transposed {
   bool a, b;
 };
@@ -135,7 +135,7 @@ Transposed transposed(const Problem& p) {
   return p.anchor.op == "nn.matmul" ? of(p.attrs<MatmulAttrs>()) : of(p.attrs<BatchMatmulAttrs>());
 }
 
-// Both operands are activations; leading dimensions equal, or one side's all 1.
+// Both operands are activations; batch dimensions are equal, or 1 on one side.
 struct ActivationProduct {
   using Config = topi::GemmConfig;
   static std::optional<topi::GemmProblem> site(const Problem& p) {
@@ -189,7 +189,7 @@ struct ActivationProduct {
   }
 };
 
-// Few rows by a constant matrix of blocks, which is read as it is stored.
+// Few rows by a constant block-quantised matrix, read in its stored form.
 std::shared_ptr<Choice> block_dense(const Problem& p) {
   if (!p.anchor.direct() || !p.constant(1) || !p.constant(2) || !p.constant(3)) return nullptr;
   const auto& attrs = p.attrs<BlockDenseAttrs>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools.
+// Pooling.
 #include "topi/pool.h"
 
 #include "lower/conv_problem.h"
@@ -83,7 +83,7 @@ std::shared_ptr<Choice> pool2d(const Problem& p) {
   return choice;
 }
 
-// Over (N, C, W): as rows of one line.
+// Over (N, C, W), as images of one row.
 template <class A, topi::PoolKind kind>
 std::shared_ptr<Choice> pool1d(const Problem& p) {
   const DataType dtype = p.arg_dtype(0);
@@ -144,7 +144,7 @@ std::shared_ptr<Choice> global_pool2d(const Problem& p) {
     choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
       topi::View x = scope.input(input);
       topi::ReduceProblem whole = problem;
-      if (x.strides[2] == data[3] && x.strides[3] == 1) {  // rows without gaps are one
+      if (x.strides[2] == data[3] && x.strides[3] == 1) {  // rows without gaps are merged
         x.shape = whole.shape = {data[0], data[1], 1, data[2] * data[3]};
         x.halo_before.clear(), x.halo_after.clear();
       }

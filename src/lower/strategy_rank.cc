@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first elements of every line of a tensor, in order: topk, sort, argsort.
+// topk, sort, argsort: the first elements of every line of a tensor, in order.
 #include <algorithm>
 
 #include "lower/implementation.h"
@@ -32,7 +32,7 @@ struct RankSite {
 size_t place_of_axis(int64_t axis, const std::vector<int64_t>& shape) {
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
 }
-// The whole of every line.
+// Complete lines (k is the extent).
 template <class A>
 topi::RankProblem whole_lines(const Problem& p) {
   const auto& attrs = p.attrs<A>();
@@ -63,7 +63,8 @@ struct Rank {
   static bool fits(const Problem&, const RankSite& s, const Config& c) {
     const topi::RankProblem& problem = s.problem;
     switch (c.form) {
-      // The first one of the largest: not-a-number is that in both. (Of the smallest it is not, and comes last here.)
+      // An arg-reduction gives the first maximum, and both rank NaN largest. (Not for minima: there NaN would come
+      // first, and comes last here.)
       case RankForm::kExtreme:
         return problem.k == 1 && problem.shape[problem.axis] > 0 && (!problem.ascending || !s.dtype.is_float());
       case RankForm::kSelect:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of recurrent layers.
+// The recurrence of recurrent layers.
 #include <algorithm>
 
 #include "lower/implementation.h"
@@ -59,7 +59,7 @@ struct RecurrentScan {
     return problem;
   }
   static std::vector<Config> configs(const Problem& p, topi::RecurrentProblem problem, size_t most) {
-    if (p.attrs<RecurrentAttrs>().has_lengths) problem.batch = 1;  // each sample ends when it likes
+    if (p.attrs<RecurrentAttrs>().has_lengths) problem.batch = 1;  // samples end at different steps
     return topi::configs(problem, p.target, most);
   }
   static bool fits(const Problem& p, const topi::RecurrentProblem& problem, const Config& c) {

@@ -21,8 +21,8 @@ std::vector<int> reduced_axes(const std::optional<std::vector<int64_t>>& axis, b
   return out;
 }
 
-// Neighbouring dimensions that are all reduced or all kept, as one, where operand and result are tensors without gaps:
-// long runs instead of short rows. False where they are not, or nothing changes.
+// Merges adjacent dimensions that are all reduced or all kept, if operand and result have no gaps: long runs instead of
+// short rows. False if that is impossible or changes nothing.
 bool fold_dimensions(std::vector<int64_t>* shape, std::vector<int>* axes, topi::View* in, topi::View* out) {
   if (!in->contiguous() || !out->contiguous()) return false;
   std::vector<int64_t> folded, kept;
@@ -87,7 +87,7 @@ std::shared_ptr<Choice> arg_reduce(const Problem& p) {
   topi::ArgReduceProblem problem;
   problem.shape = p.arg_shape(0);
   auto axes = reduced_axes(attrs.axis, attrs.exclude, problem.shape.size());
-  // Only the whole group may be the anchor: the template has no epilogue.
+  // The anchor must be the whole group: the template has no epilogue.
   if (axes.size() != 1 || !whole_group(p) || p.arg_dtype(0).is_bool()) return nullptr;
   problem.axis = axes[0];
   problem.largest = largest;
@@ -142,7 +142,7 @@ std::shared_ptr<Choice> layer_norm(const Problem& p) {
   Anchor anchor = p.anchor;
   bool scale = attrs.scale, center = attrs.center;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-    // gamma and beta along the last dimension come before whatever the group does with the result.
+    // gamma and beta, along the last dimension, apply before the rest of the group's epilogue.
     topi::Epilogue epilogue = [=, inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index,
                                                                   const tir::PrimExpr& mask) {
       int lanes = value->dtype.lanes;

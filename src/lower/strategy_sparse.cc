@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators on sparse matrices.
+// Sparse matrices.
 #include "lower/implementation.h"
 #include "relay/ops/attrs.h"
 #include "topi/sparse.h"
@@ -8,7 +8,7 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-// (blocks, rows, columns) as (blocks, columns, rows)
+// Transposes each block: (blocks, rows, columns) to (blocks, columns, rows).
 Tensor turned_blocks(const Tensor& t) {
   const int64_t blocks = t.shape()[0], rows = t.shape()[1], columns = t.shape()[2];
   Tensor out(t.dtype(), {blocks, columns, rows});
@@ -23,9 +23,9 @@ struct SparseDense {
   using Config = topi::SparseConfig;
   struct Site {
     topi::SparseProblem problem;
-    bool blocks = false;         // of several elements
-    bool converted = false;      // narrower floats
-    bool constant_data = false;  // the blocks' values
+    bool blocks = false;         // blocks of several elements
+    bool converted = false;      // narrower floats, converted when read
+    bool constant_data = false;  // the blocks' values are constant
   };
   static std::optional<Site> site(const Problem& p) {
     if (!p.anchor.direct() || p.attrs<SparseDenseAttrs>().sparse_lhs) return std::nullopt;
@@ -36,7 +36,7 @@ struct SparseDense {
     s.converted = p.arg_dtype(0) != s.problem.dtype;
     return s;
   }
-  // Blocks one column wide lie as the kernel wants them; constants of several are turned.
+  // Blocks one column wide already have the kernel's layout; wider constant ones are transposed.
   static bool turns(const Site& s, const Config& c) {
     return s.blocks && s.problem.block_columns > 1 && c.form == topi::SparseForm::kAlongBlocks;
   }

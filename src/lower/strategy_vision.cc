@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Object detection: greedy choices among boxes and bins of regions. Pictures of another size, and sampled at points.
+// Object detection: box suppression and region pooling; resizing and sampling of images.
 #include <map>
 
 #include "lower/implementation.h"
@@ -29,7 +29,7 @@ std::shared_ptr<Choice> suppress(const Problem& p) {
                                 .count_all = a.count_all,
                                 .pixels = a.pixels};
   auto choice = std::make_shared<Choice>();
-  // Half of the boxes stay, say, and each is compared with half of those.
+  // Assumes that half of the boxes are kept, and each is compared with half of those.
   choice->cost.flops = 12.0 * static_cast<double>(problem.rows) * static_cast<double>(problem.count) *
                        static_cast<double>(problem.count) / 4;
   choice->cost.microseconds = choice->cost.flops / (p.target.machine.gflops / 4 * 1e3);
@@ -108,7 +108,7 @@ std::shared_ptr<Choice> resize2d(const Problem& p) {
   if (!p.anchor.direct()) return nullptr;
   const auto& attrs = p.attrs<Resize2DAttrs>();
   auto data = p.arg_shape(0), out = p.out_shape();
-  // Copies have any dtype; sums are of float32 or float64.
+  // Nearest neighbour copies elements of any dtype; interpolation is in float32 or float64.
   const DataType dtype = p.arg_dtype(0);
   const bool sums = attrs.method != "nearest_neighbor";
   if (as_tensor(p.anchor.call->type)->dtype != dtype || (sums && dtype != kFloat32 && dtype != kFloat64))

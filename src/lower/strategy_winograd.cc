@@ -11,7 +11,7 @@
 namespace tilewright::lower {
 namespace {
 
-// Whether the graph's weights are more than stays in the caches from one run to the next.
+// Whether the graph's weights exceed the caches, so that they are read from memory in every run.
 bool weights_from_memory(const Graph& graph) {
   uint64_t bytes = 0;
   for (const GraphTensor& t : graph.tensors)
@@ -19,12 +19,12 @@ bool weights_from_memory(const Graph& graph) {
   return bytes > uint64_t{12} << 20;
 }
 
-// What a Winograd layer's rounding may add, over its outputs' root mean square: a tenth of what `verify` allows a
-// kernel. Larger estimates take smaller tiles, at last the direct kernel.
+// The rounding error that a Winograd layer may add, relative to its outputs' root mean square: a tenth of what `verify`
+// allows a kernel. Larger estimates lead to smaller tiles, finally to the direct kernel.
 constexpr double kWinogradErrorBudget = 1e-5;
 
-// Weights of products of integers (IntegerProducts), whose sums are exact in every order but not through Winograd's
-// fractions.
+// Weights of integer products computed in floats (IntegerProducts): their sums are exact in any order, but not through
+// Winograd's fractions.
 bool whole_numbers(const Tensor& weights) {
   if (weights.dtype() != kFloat32) return false;
   auto values = weights.as<float>();
@@ -33,8 +33,8 @@ bool whole_numbers(const Tensor& weights) {
 
 bool transforms(const Problem& p) { return has_tiles(p) && (p.arg_dtype(0) == kFloat32 || p.arg_dtype(0) == kFloat64); }
 
-// How a volume is given to a kernel whose tiles lie in planes: taps along the depth alone become taps of rows, and
-// depth and height change places.
+// Presents a volume to a kernel whose tiles lie in planes: depth and height are swapped, so that taps along the depth
+// alone become taps of rows.
 struct DepthHeightSwap {
   bool on = false;
   topi::Conv2dProblem operator()(topi::Conv2dProblem c) const {
@@ -63,7 +63,7 @@ struct DepthHeightSwap {
   }
 };
 
-// What a kernel sees of its anchor; `packed` are the weights as the direct kernel has them.
+// The anchor as the kernel sees it; `packed`: weights in the direct kernel's layout.
 struct WinogradSite {
   topi::Conv2dProblem problem;
   DepthHeightSwap turn;
@@ -72,7 +72,7 @@ struct WinogradSite {
   DataType dtype;
 };
 
-// Nothing where tiles of `tile` output pixels along each axis of a plane that has taps do not do.
+// Nothing if tiles of `tile` output pixels per axis (of the axes that have taps) do not apply.
 std::optional<WinogradSite> winograd_site(const Problem& p, int tile, const topi::Conv2dProblem& problem,
                                           const DepthHeightSwap& turn, bool volume, const Tensor& packed) {
   WinogradSite site{problem, turn, volume, weights_from_memory(p.graph)};
@@ -111,7 +111,7 @@ struct Winograd {
   static std::vector<Config> configs(const Problem& p, const WinogradSite& s, size_t most) {
     return topi::winograd_configs(s.problem, s.tile_height, s.tile_width, s.from_memory, p.target, most);
   }
-  // Tiles of output channels lie one after another.
+  // Tiles of output channels are consecutive.
   static std::vector<Formed<Config>> forms(const Problem& p, const WinogradSite& s) {
     std::vector<Formed<Config>> out;
     for (const auto& [time, c] :

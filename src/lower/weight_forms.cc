@@ -10,10 +10,10 @@
 
 namespace tilewright::lower {
 namespace {
-// Two weights of one hash would only share a form.
+// On a hash collision two weights merely share a form.
 uint64_t key_of(const Tensor& weight) { return hash_bytes(weight.raw(), weight.bytes()); }
 
-// What a plan may lose of the time that its convolutions take alone before another form is stored for it.
+// How much of its convolutions' best time a plan may lose before another form is stored for it.
 constexpr double kMostLost = 0.03;
 }  // namespace
 
@@ -35,7 +35,7 @@ Status WeightForms::add(const relay::Module& fused, const Target& target) {
 int WeightForms::panel_vectors(const Tensor& weight) const {
   auto found = products_.find(key_of(weight));
   if (found == products_.end()) return 0;
-  std::set<int> widths;  // that one of the products would take by itself
+  std::set<int> widths;  // preferred by at least one of the products
   for (const auto& [problem, target] : found->second) widths.insert(topi::default_config(problem, target).nr);
   int best = 0;
   double least = std::numeric_limits<double>::infinity();
@@ -45,7 +45,7 @@ int WeightForms::panel_vectors(const Tensor& weight) const {
       topi::GemmProblem problem = product;
       problem.panel = width;
       const double taken = topi::estimate(problem, topi::default_config(problem, target), target).microseconds;
-      // A processor's time beside what it could do: a slow one counts no more than a fast one.
+      // Time relative to the processor's peak, so that slow processors do not count more.
       sum += taken * target.machine.gflops;
     }
     if (sum < least) best = width, least = sum;
@@ -77,7 +77,7 @@ void WeightForms::add_forms(const Problem& problem) {
     }
   }
   if (reader.forms.empty()) return;
-  // What kernels move but for the weight is the same for all of them.
+  // The traffic of everything but the weight is common to all forms.
   double least = std::numeric_limits<double>::max();
   for (const auto& [form, cost] : reader.forms) least = std::min(least, cost.bytes);
   const Tensor& weight = problem.input(1).data;
@@ -86,7 +86,7 @@ void WeightForms::add_forms(const Problem& problem) {
 }
 
 double WeightForms::Reader::time(const std::set<std::string>& taken) const {
-  double least = 1e6 * best();  // it can read none of them
+  double least = 1e6 * best();  // no form that it can read yet
   for (const std::string& form : taken)
     if (const auto at = forms.find(form); at != forms.end()) least = std::min(least, at->second.time);
   return least;
@@ -98,7 +98,7 @@ double WeightForms::Reader::best() const {
   return least;
 }
 
-// The form that helps most for its bytes, over the plans that count; empty where none helps.
+// The form with the best benefit per byte over the plans that count; empty if none helps.
 std::string WeightForms::best_addition(const std::vector<Reader>& readers, const std::set<std::string>& taken,
                                        const std::vector<double>& worth, double* score) {
   std::map<std::string, std::pair<double, double>> gain_and_bytes;
@@ -117,7 +117,7 @@ std::string WeightForms::best_addition(const std::vector<Reader>& readers, const
 }
 
 void WeightForms::agree() {
-  // Shares of the plan's time, so that a slow processor or a large batch counts no more than others.
+  // Shares of each plan's time, so that slow processors and large batches do not count more.
   std::vector<double> worth(plans_, 0), lost(plans_, 0);
   for (const auto& [key, readers] : readers_)
     for (const Reader& r : readers) worth[r.plan] += r.best();
@@ -133,7 +133,7 @@ void WeightForms::agree() {
     agreed_[key] = {least->first};
     for (const Reader& r : readers) lost[r.plan] += (r.time(agreed_[key]) - r.best()) * worth[r.plan];
   }
-  // One form more as long as a plan loses much.
+  // Add forms as long as a plan loses too much.
   for (;;) {
     std::vector<double> counting = worth;
     for (size_t i = 0; i < plans_; ++i)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which form packed weights are in a library for several shapes or processors. Alone, each shape would take the form
-// that suits it best (the width of a matrix's panels, the tile of a Winograd convolution), and the library would hold a
-// weight once for each; together they take those that lose little of the predicted time of anything that reads the
-// weight, most often one, and it is stored once.
+// Chooses the packed forms of weights in a library for several shapes or processors. Alone, each shape would pick its
+// best form (panel width of a matrix, tile of a Winograd convolution), and the library would store each weight several
+// times. Together they agree on forms that cost every reader little predicted time, usually a single one.
 #pragma once
 #include <map>
 #include <set>
@@ -22,15 +21,15 @@ struct Problem;
 
 class WeightForms {
  public:
-  // Adds what one shape's module reads on one processor. Errors: those of extract_graph.
+  // Adds the weights that one shape's module reads on one processor. Errors: those of extract_graph.
   Status add(const relay::Module& fused, const Target& target);
-  // Once everything was added: settles what agreed() says.
+  // Decides, after everything was added.
   void agree();
-  // Vectors in a panel of this weight; 0 when no product that was added reads it.
+  // Panel width of this weight in vectors; 0 if no added product reads it.
   int panel_vectors(const Tensor& weight) const;
-  // Whether all the products that read the weight take it as rows for dot products (topi::packed_as_dots).
+  // Whether all products that read the weight use it as rows for dot products (topi::packed_as_dots).
   bool as_dots(const Tensor& weight) const;
-  // The forms (Implementation::forms) that kernels of this weight may read; empty: any.
+  // The forms (Implementation::forms) that kernels may read; empty: any.
   std::set<std::string> agreed(const Tensor& weight) const;
 
  private:
@@ -39,9 +38,9 @@ class WeightForms {
     Target target;
   };
   struct FormCost {
-    double time, bytes;  // of the kernel; of the weight
+    double time, bytes;  // time of the kernel; size of the weight
   };
-  // A kernel of one plan, and what each form of the weight costs it.
+  // A kernel of one plan, and its time for each form of the weight.
   struct Reader {
     size_t plan;
     std::map<std::string, FormCost> forms;
@@ -53,7 +52,7 @@ class WeightForms {
                                    const std::vector<double>& worth, double* score);
 
   size_t plans_ = 0;
-  // By what the weight holds.
+  // By hash of the weight.
   std::unordered_map<uint64_t, std::vector<Product>> products_;
   std::map<uint64_t, std::vector<Reader>> readers_;
   std::map<uint64_t, std::set<std::string>> agreed_;

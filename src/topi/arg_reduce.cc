@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the extremes are. Every lane keeps the best element it has met and that element's place; lanes run across
-// lines where the axis is not the last dimension, along the line (and meet at its end) where it is.
+// Arg-reductions. Each lane keeps the best element so far and its index. If the axis is not the last dimension, lanes
+// run across lines; if it is, along the line, and are combined at its end.
 #include <algorithm>
 #include <utility>
 
@@ -22,13 +22,13 @@ class ArgReduction {
         out_(out),
         values_(values),
         context_(context),
-        // Narrow elements are compared as wide as their places are.
+        // Narrow elements are widened to the width of the indices they are compared beside.
         element_(p.dtype.bits >= 32   ? p.dtype
                  : p.dtype.is_float() ? kFloat32
                                       : kInt32),
         place_(element_.bits == 64 || p.shape[p.axis] > INT32_MAX ? kInt64 : kInt32) {}
 
-  // One unit is one line.
+  // Each unit of work is one line.
   Stmt lines() const {
     std::vector<int64_t> units = p_.shape;
     units[p_.axis] = 1;
@@ -39,7 +39,7 @@ class ArgReduction {
     });
   }
 
-  // Lanes across lines.
+  // Vectors across lines.
   Stmt columns(int lanes) const {
     const int rank = static_cast<int>(p_.shape.size());
     const int64_t inner = p_.shape.back(), vectors = inner / lanes, tail = inner % lanes;
@@ -77,19 +77,19 @@ class ArgReduction {
     const DataType wanted = element_.with_lanes(lanes);
     return x->dtype == wanted ? x : cast(wanted, x);
   }
-  // Whether a value that comes later in the line takes the held one's place.
+  // Whether a value that comes later in the line replaces the held one.
   PrimExpr better(const PrimExpr& value, const PrimExpr& held) const {
     if (!element_.is_float())
       return p_.largest ? (p_.last_index ? ge(value, held) : gt(value, held))
                         : (p_.last_index ? le(value, held) : lt(value, held));
-    // Not-a-number is beyond everything: "not below" takes it, and one that is held yields at most to another.
+    // NaN counts as most extreme: "not below" selects it, and a held NaN is replaced by another at most.
     PrimExpr below = p_.largest ? (p_.last_index ? lt(value, held) : le(value, held))
                                 : (p_.last_index ? gt(value, held) : ge(value, held));
     PrimExpr yields = eq(held, held);
     if (p_.last_index) yields = logical_or(yields, ne(value, value));
     return logical_and(logical_not(below), yields);
   }
-  // Whether the best element of lane b is better than that of lane a; equal ones are told apart by their places.
+  // Whether the best element of lane b beats that of lane a; ties are decided by index.
   PrimExpr prefer(const PrimExpr& a, const PrimExpr& place_a, const PrimExpr& b, const PrimExpr& place_b) const {
     PrimExpr beyond = p_.largest ? gt(b, a) : lt(b, a), equal = eq(a, b);
     if (element_.is_float()) {
@@ -102,11 +102,11 @@ class ArgReduction {
   PrimExpr place(const PrimExpr& i, int lanes) const {
     return broadcast(place_ == kInt64 ? i : cast(place_, i), lanes);
   }
-  // `extreme` is null where it is still to be read.
+  // `extreme` is null when it has to be loaded first.
   Stmt put(Index index, const PrimExpr& place, PrimExpr extreme, const PrimExpr& mask) const {
     const auto axis = static_cast<size_t>(p_.axis);
     if (values_ && !extreme) {
-      // It is below the extent; the bound is what the verifier can see.
+      // It is below the extent; the clamp shows that to the verifier.
       Index from = index;
       from[axis] = max(min(cast(kInt64, place), make_int(p_.shape[axis] - 1)), make_int(0));
       extreme = input_(from, 1, {});
@@ -124,7 +124,7 @@ class ArgReduction {
     }
     return seq(std::move(stores));
   }
-  // best and where, `count` vectors, take the better of themselves and what lies at place i.
+  // Updates `count` vectors of best elements and their indices with the elements at index i.
   Stmt step(const Buffer& best, const Buffer& where, int slot, const PrimExpr& value, const PrimExpr& at,
             const PrimExpr& mask) const {
     const PrimExpr s = make_int(slot);
@@ -201,7 +201,7 @@ class ArgReduction {
     return allocate(best, allocate(where, seq(std::move(body))));
   }
 
-  // The first of all slots and lanes: slots pairwise, then the upper half of the lanes with the lower.
+  // Combines all slots and lanes: slots pairwise, then the upper half of the lanes with the lower.
   Stmt meet(const Buffer& best, const Buffer& where, int wide, int lanes,
             const std::function<Stmt(PrimExpr)>& use) const {
     std::vector<Stmt> body;

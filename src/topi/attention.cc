@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMaxKeys = 384, kBlockKeys = 256;
 
-// Rows of a register tile of `cols` vectors over `rows` rows and `steps` steps: the fastest, the tail included.
+// Rows of a register tile with `cols` vectors, for `rows` rows and `steps` steps: the fastest, remainder included.
 int pick_rows(int64_t rows, int cols, int64_t steps, int limit, const Target& target) {
   int best = 1;
   double least = std::numeric_limits<double>::infinity();
@@ -30,7 +30,7 @@ int pick_rows(int64_t rows, int cols, int64_t steps, int limit, const Target& ta
   return best;
 }
 
-// One block of queries: `cols` vectors of lanes, the last with `real` lanes.
+// One block of queries: `cols` vectors, the last with `real` valid lanes.
 class Block {
  public:
   Block(const AttentionProblem& p, const View& q, const View& k, const View& v, const View& mask, const View& out,
@@ -97,7 +97,8 @@ class Block {
     return part(0, batch_) + part(1, head_) + part(2, query) + part(3, key) + mask_.offset;
   }
 
-  // queries[d][lane] = scale * query[lane][d]. Lanes past the end repeat the last query: finite work, never stored.
+  // queries[d][lane] = scale * query[lane][d]. Lanes past the end repeat the last query, so that they stay finite; they
+  // are never stored.
   Stmt transpose_queries() const {
     std::vector<Stmt> body;
     auto source = [&](int col, int r) {
@@ -120,7 +121,7 @@ class Block {
     return seq(std::move(body));
   }
 
-  // Everything that `count` keys from k0 on add to the block.
+  // Adds the contribution of `count` keys from k0 on.
   Stmt keys(const PrimExpr& k0, int64_t count) {
     std::vector<Stmt> body;
     for (int c = 0; c < cols_; ++c) body.push_back(store(fresh_, make_int(c), load(top_, make_int(c))));
@@ -128,7 +129,7 @@ class Block {
     if (mask_per_query()) body.push_back(add_mask(k0, count));
     for (int c = 0; c < cols_; ++c) {
       if (flash_) {
-        // What came before is counted from another maximum.
+        // Rescales earlier sums to the new maximum.
         body.push_back(store(factor_, make_int(c),
                              intrinsic(Intrinsic::k_exp, {load(top_, make_int(c)) - load(fresh_, make_int(c))})));
         body.push_back(store(total_, make_int(c), load(total_, make_int(c)) * load(factor_, make_int(c))));
@@ -152,7 +153,7 @@ class Block {
     return seq(std::move(body));
   }
 
-  // scores[key][lane] and their maximum, from k0 on.
+  // Computes scores[key][lane] and their maximum, from k0 on.
   Stmt score(const PrimExpr& k0, int64_t count) const {
     const int limit = k_.strides[2] * 4 % 4096 == 0 ? 8 : 16, rows = pick_rows(count, cols_, p_.size, limit, target_);
     auto tile = [&](const PrimExpr& key, int rows_here) {
@@ -180,7 +181,7 @@ class Block {
     return tiles(count, rows, tile);
   }
 
-  // A mask with a row per query lies across the lanes.
+  // A mask with one row per query is loaded across the lanes.
   Stmt add_mask(const PrimExpr& k0, int64_t count) const {
     std::vector<Stmt> body;
     for (int c = 0; c < cols_; ++c) {
@@ -207,7 +208,7 @@ class Block {
     return seq(std::move(body));
   }
 
-  // values[d][lane] = or += shares times values of these keys.
+  // values[d][lane] = or += softmax weights times the values of these keys.
   Stmt mix(const PrimExpr& k0, int64_t count) const {
     const int rows = pick_rows(p_.value_size, cols_, count, 16, target_);
     auto tile = [&](const PrimExpr& d0, int rows_here) {
@@ -230,7 +231,7 @@ class Block {
     return tiles(p_.value_size, rows, tile);
   }
 
-  // Back to one row per query.
+  // Transposes back to one row per query.
   Stmt store_rows() const {
     std::vector<Stmt> body;
     if (flash_)
@@ -291,7 +292,8 @@ class Block {
   PrimExpr batch_, head_, first_, key_at_, value_at_;
 };
 
-// Vectors of queries in a block: two keep both operands of the products in registers and the scores in the near cache.
+// Vectors of queries per block: with two, both operands of the products stay in registers and the scores in the L1/L2
+// cache.
 int block_vectors(const AttentionProblem& p, const Target& target) {
   int64_t vectors = ceil_div(p.queries, target.lanes(32));
   if (vectors == 3 && target.vector_registers >= 32) return 3;

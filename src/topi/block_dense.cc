@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector is a step along k of as many columns. A word holds 8 (or 4) steps of a column; a step is masked out of it
-// where it lies and converted to a float there, which is the number times a power of two: the rows of data have its
-// inverse as a factor, so that nothing is shifted. Zero points count once a block, times the sum of its data.
+// Lanes are columns, steps run along k. A word holds 8 (or 4) steps of a column. A step is masked in place and
+// converted to float, which gives its value times a power of two; the data rows carry the inverse factor, so that no
+// shifts are needed. A zero point is applied once per block, times the sum of the block's data.
 #include "topi/block_dense.h"
 
 #include <algorithm>
@@ -17,13 +17,14 @@ using namespace tir;
 
 namespace {
 
-// Columns of a panel: the same for every processor, several of which may read one packed weight.
+// Columns per panel: the same for all processors, several of which may read one packed weight.
 constexpr int64_t kPanel = 32;
 constexpr int kSums = 4;  // partial sums of a block's data
 
-// Where step `i` of a word is masked out: the last one would be a sign, it goes where the one before it is.
+// Bit position at which step `i` of a word is masked: the last one would reach the sign bit, so it takes the place
+// before.
 int64_t place_of(int64_t i, int64_t per_word) { return std::min(i, per_word - 2); }
-// Factors lie around one, so that neither tiny nor huge data leave the floats.
+// The factors are centred around one, so that neither tiny nor huge data leave the range of floats.
 int64_t middle_place(int64_t per_word) { return per_word / 2 - 1; }
 double two_to(int64_t exponent) { return std::ldexp(1.0, static_cast<int>(exponent)); }
 
@@ -53,8 +54,8 @@ class BlockDense {
   }
 
  private:
-  // A row of data with its factors, zeros where the last block ends early, and the sums of its blocks, which have the
-  // factor of all products.
+  // Prepares a row of data: applies the factors, zero-pads the last block, and sums its blocks (scaled like the
+  // products).
   Stmt prepare(const PrimExpr& row) const {
     const int64_t whole = p_.k / p_.block, rest = p_.k % p_.block;
     std::vector<Stmt> body;
@@ -93,7 +94,7 @@ class BlockDense {
   }
   PrimExpr sum_at(const PrimExpr& row, const PrimExpr& block) const { return row * p_.blocks() + block + p_.m * row_; }
 
-  // One row of data by a panel.
+  // One row of data times one panel.
   Stmt product(const PrimExpr& row, const PrimExpr& panel) const {
     const Buffer acc = make_buffer("acc", vector_, vectors_ * chains_, Scope::kRegister),
                  total = make_buffer("total", vector_, vectors_, Scope::kRegister);
@@ -121,7 +122,7 @@ class BlockDense {
     return allocate(acc, allocate(total, seq(std::move(body))));
   }
 
-  // The steps of a word of each column of a panel.
+  // The steps in one word of each column of a panel.
   Stmt words_of(const Buffer& acc, const PrimExpr& at, const PrimExpr& x_at) const {
     const int64_t per = p_.per_word();
     const DataType ints = kInt32.with_lanes(v_);
@@ -172,8 +173,8 @@ class BlockDense {
   const Epilogue& epilogue_;
   const KernelContext& context_;
   int v_;
-  int64_t vectors_, chains_;  // column vectors of a panel; sums of each that run beside each other
-  int64_t row_;               // elements of a row of data in scratch
+  int64_t vectors_, chains_;  // vectors per panel; independent sums per vector
+  int64_t row_;               // elements of a data row in scratch
   DataType vector_;
 };
 

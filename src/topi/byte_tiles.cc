@@ -12,7 +12,7 @@ using namespace tir;
 
 namespace {
 
-// Pixels [begin, end) of an output row whose windows lie in the map.
+// Pixels [begin, end) of an output row whose windows are inside the map.
 struct Inside {
   int64_t begin, end;
 };
@@ -30,7 +30,7 @@ Stmt ByteTiles::tile(const BytePlace& t, int oc_rows, int pixels) const {
                           (t.y * p.stride_height - p.pad_top) * data.strides[2] +
                           (t.x * p.stride_width - p.pad_left) * data.strides[3] + data.offset;
   return bind("data_at", origin, [&](const PrimExpr& data_at) {
-    // What follows a sum is longer than a step: it is there once, behind an array, and not for each sum.
+    // The epilogue is longer than a step, so it is emitted once, in a loop over an array of sums, not per sum.
     const Buffer sum = make_buffer("sums", kInt32, int64_t{oc_rows} * pixels, Scope::kStack);
     const Stmt stores = loop("r", oc_rows, [&](const PrimExpr& r) {
       return loop("col", pixels, [&](const PrimExpr& col) {
@@ -42,7 +42,7 @@ Stmt ByteTiles::tile(const BytePlace& t, int oc_rows, int pixels) const {
   });
 }
 
-// One after another, not unrolled: code is memory, too.
+// A loop, not unrolled: code size matters on these devices.
 Stmt ByteTiles::columns(BytePlace t, int oc_rows) const {
   const Inside in = inside_columns(p);
   const int64_t whole = (in.end - in.begin) / c.pixels, rest = (in.end - in.begin) % c.pixels;
@@ -70,7 +70,7 @@ Stmt ByteTiles::columns(BytePlace t, int oc_rows) const {
   return seq(std::move(body));
 }
 
-// Whether every window of every output row lies in the map.
+// Whether the windows of all output rows are inside the map.
 bool ByteTiles::rows_inside() const {
   const int64_t end = (p.out_height - 1) * p.stride_height + (p.kernel_height - 1) * p.dilation_height - p.pad_top;
   return p.pad_top == 0 && end < p.in_height;
@@ -132,7 +132,7 @@ std::vector<ConvBytesConfig> byte_tile_configs(const ConvBytesProblem& p, int su
     for (int pixels = 1; pixels <= std::min<int64_t>(p.out_width, sums) && rows * pixels <= sums; ++pixels) {
       const ConvBytesConfig c{rows, pixels};
       if (!fits(c)) continue;
-      // A tile of another size is code of its own.
+      // Each tile size has separate code.
       const Inside in = inside_columns(p);
       const int kinds =
           1 + static_cast<int>(p.outputs % rows != 0) + static_cast<int>((in.end - in.begin) % pixels != 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops that kernels of bytes for processors without vectors share: tiles of output channels by neighbouring pixels
-// of a row, over maps without a frame. Where a window leaves the map its taps are clamped, one pixel at a time.
+// Loops shared by 8-bit kernels for processors without vector units: tiles of output channels x adjacent pixels of a
+// row, over maps without padding. Where a window leaves the map its taps are clamped, one pixel at a time.
 #pragma once
 #include <functional>
 
@@ -8,19 +8,19 @@
 
 namespace tilewright::topi {
 
-// Where a tile stands: image, group, first output channel (of all), output row, first pixel, and its taps.
+// Position of a tile: image, group, first output channel (of all), output row, first pixel, and the taps to apply.
 struct BytePlace {
   struct Taps {
     tir::PrimExpr begin, end;
   };
   tir::PrimExpr n, group, oc, y, x;
   Taps rows, columns;
-  bool whole_row = true;  // every tap of a row lies in the map
+  bool whole_row = true;  // all taps of a row are inside the map
 };
 
 class ByteTiles {
  public:
-  // Leaves rows x pixels sums in `sums` (int32, row by row), of data from element `data_at` on.
+  // Computes rows x pixels sums into `sums` (int32, row by row), from data at element `data_at` on.
   using Sums = std::function<tir::Stmt(const BytePlace& place, int rows, int pixels, const tir::PrimExpr& data_at,
                                        const tir::Buffer& sums)>;
   ByteTiles(const ConvBytesProblem& problem, const ConvBytesConfig& config, const View& data, const View& out,
@@ -41,11 +41,11 @@ class ByteTiles {
   Sums sums_;
 };
 
-// Instructions of a whole kernel by those of a tile, `whole_row` as above.
+// Instruction count of a tile, from which that of the whole kernel follows; `whole_row` as above.
 using TileInstructions = std::function<double(double rows, double pixels, bool whole_row)>;
 double byte_tiles_instructions(const ConvBytesProblem& problem, const ConvBytesConfig& config,
                                const TileInstructions& tile);
-// The configurations of up to `sums` sums that `fits` takes, by their instructions.
+// Configurations with up to `sums` accumulators accepted by `fits`, ordered by instruction count.
 std::vector<ConvBytesConfig> byte_tile_configs(const ConvBytesProblem& problem, int sums, size_t most,
                                                const std::function<bool(const ConvBytesConfig&)>& fits,
                                                const TileInstructions& tile);

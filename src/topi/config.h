@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations of kernels as values. A configuration is a plain struct that lists its fields once, by name; its one
-// text ("mr=8 nr=2 k_unroll=4 dots=false": every field, in the list's order) and what reads that text come from the
-// list. Two configurations are equal if and only if their texts are: what tells kernels apart, records and reports all
-// use the text.
+// Kernel configurations as values. A configuration is a plain struct that lists its fields once, by name; its canonical
+// text ("mr=8 nr=2 k_unroll=4 dots=false": all fields, in the list's order) and the parser follow from the list. Two
+// configurations are equal exactly when their texts are: kernel keys, records and reports use the text.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -36,7 +35,7 @@ struct Anything {
   template <class T>
   operator T() const;  // NOLINT: never called; it stands for a field of any type
 };
-// How many fields an aggregate has.
+// The number of fields of an aggregate.
 template <class C, class... Given>
 constexpr size_t count_fields() {
   if constexpr (requires { C{Given{}..., Anything{}}; })
@@ -49,7 +48,7 @@ inline std::string value_text(bool value) { return value ? "true" : "false"; }
 inline std::string value_text(int value) { return std::to_string(value); }
 inline std::string value_text(int64_t value) { return std::to_string(value); }
 inline std::string value_text(DataType value) { return value.str(); }
-// Enumerators by the names that config_names(E) gives, in their order.
+// Enumerators are written by the names in config_names(E).
 template <class E>
 requires std::is_enum_v<E> std::string value_text(E value) { return config_names(value)[static_cast<size_t>(value)]; }
 
@@ -95,7 +94,7 @@ std::string to_text(const C& config) {
   return out;
 }
 
-// The configuration that a text describes; nothing when it is no configuration's text.
+// Parses a configuration's text; nothing if it is invalid.
 template <Configuration C>
 std::optional<C> parse_config(std::string_view text) {
   C config;
@@ -112,7 +111,7 @@ std::optional<C> parse_config(std::string_view text) {
   return config;
 }
 
-// Configurations side by side, one for each part of a kernel.
+// Several configurations, one per part of a kernel.
 template <Configuration C>
 std::string to_text(const std::vector<C>& configs) {
   std::string out;
@@ -133,10 +132,10 @@ std::optional<std::vector<C>> parse_configs(std::string_view text) {
   return out;
 }
 
-// A configuration and what it is ranked by, less is better.
+// A configuration and its rank; less is better.
 template <class C>
 using Weighed = std::pair<double, C>;
-// The guess first, then the others, best first; at most `most`.
+// The guess first, then the others from best to worst, at most `most`.
 template <class C>
 std::vector<C> best_of(const C& guess, std::vector<Weighed<C>> all, size_t most) {
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles and costs of direct convolutions.
+// Tile sizes and cost model of direct convolutions.
 #include <algorithm>
 #include <limits>
 
@@ -20,7 +20,7 @@ ConvAxis columns_of(const Conv2dProblem& p) {
 }
 
 bool skips_padding(const Conv2dProblem& p, const Conv2dConfig& c) {
-  // What words meet in the padding is the zero point, which their sums are corrected by.
+  // Words in the padding hold the zero point, for which the sums are corrected, so padding cannot be skipped.
   if (p.words || p.plain_data || c.tap_unroll > 0 || p.kernel_height * p.kernel_width == 1) return false;
   const ConvAxis rows = rows_of(p), columns = columns_of(p);
   return rows.mean_taps(rows.out, 1) * columns.mean_taps(columns.out, 1) <
@@ -42,15 +42,15 @@ Conv2dLoops conv2d_loops(const Conv2dProblem& p, const Conv2dConfig& c) {
   l.row_tiles = l.height / c.tile_height;
   l.width_tiles = l.width / c.tile_width;
   l.width_tail = l.width % c.tile_width;
-  // Long rows are cut into even parts, so that threads get even shares.
+  // Splits long rows evenly, so that threads get equal shares.
   l.chunk = ceil_div(l.width_tiles, std::max<int64_t>(1, ceil_div(l.width_tiles, c.chunk)));
   l.chunk = std::max<int64_t>(1, l.chunk);
   l.chunks = std::max<int64_t>(1, ceil_div(l.width_tiles, l.chunk));
   l.band = std::max<int64_t>(1, ceil_div(l.row_tiles * l.chunks, c.bands));
   l.bands = std::max<int64_t>(1, ceil_div(l.row_tiles * l.chunks, l.band));
   l.last_cols = static_cast<int>(l.oc_blocks - (l.oc_tiles - 1) * c.oc_blocks);
-  // 512-bit operations cost twice what 256-bit ones do where the units are 256
-  // bits wide, and no less elsewhere.
+  // Half vectors for a last block that is at most half full: 512-bit operations cost twice as much as 256-bit ones on
+  // 256-bit units, and no less elsewhere.
   l.half = p.lanes == 16 && p.groups == 1 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
   l.panel = l.ic_blocks * p.kernel_depth * p.kernel_height * l.columns * l.ic_block * p.lanes;
   return l;
@@ -58,8 +58,8 @@ Conv2dLoops conv2d_loops(const Conv2dProblem& p, const Conv2dConfig& c) {
 
 namespace {
 
-// Bytes of the planes that one plane of the output reads, as far as the windows
-// touch them: a window less high than its stride leaves rows out.
+// Bytes of the input planes that one output plane
+// reads; a window lower than its stride skips rows.
 double input_bytes(const Conv2dProblem& p) {
   const double rows = std::min(1.0, static_cast<double>(p.kernel_height) / static_cast<double>(p.stride_height));
   const int64_t planes = std::min(p.kernel_depth, p.in_depth);
@@ -75,7 +75,7 @@ bool prefetches_pixels(const Conv2dProblem& p, const Target& target) {
 
 namespace {
 
-// Steps of the reduction for a tap.
+// Reduction steps per tap.
 int64_t steps_of_tap(const Conv2dProblem& p) {
   const Conv2dLoops l = conv2d_loops(p, Conv2dConfig{});
   return (l.ic_blocks - 1) * l.ic_block + l.last_ic;
@@ -107,15 +107,15 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   };
   double cycles = ((l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0))) *
                   static_cast<double>(l.row_tiles * p.groups);
-  // Each tile of output blocks walks the input of its band; what of it the
-  // second-level cache does not hold comes in bursts that arithmetic hides in
-  // part only.
+  // Every tile of output blocks reads its band's input
+  // again; the part that does not fit the L2 cache comes
+  // in bursts, which arithmetic hides only partly.
   const double input = input_bytes(p), band = input / static_cast<double>(l.bands), burst = target.machine.l2_rate / 5;
   if (input > static_cast<double>(target.machine.l2_bytes))
     cycles += static_cast<double>(band <= 0.5 * static_cast<double>(target.machine.l2_bytes) ? 1 : l.oc_tiles) * input /
               burst;
-  // Every band but the first takes the weights from the third level again, and
-  // the rows that windows share.
+  // Every band but the first reads the weights again from the
+  // L3 cache, and the rows that windows of two bands share.
   const double again = static_cast<double>(l.bands - 1), weights = 4.0 * static_cast<double>(l.panel * l.oc_blocks);
   const double shared =
       static_cast<double>(std::max<int64_t>(0, (p.kernel_height - 1) * p.dilation_height + 1 - p.stride_height));
@@ -123,7 +123,7 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   return cycles * static_cast<double>(p.batch * p.out_depth);
 }
 
-// How much longer than an even share the longest of `threads` takes.
+// How much longer than an even share the slowest of `threads` takes.
 double imbalance(const Conv2dProblem& p, const Conv2dConfig& c, int threads) {
   const Conv2dLoops l = conv2d_loops(p, c);
   const int64_t per_tile = l.bands * l.band, units = p.batch * p.out_depth * p.groups * l.oc_tiles * per_tile;
@@ -145,8 +145,8 @@ double imbalance(const Conv2dProblem& p, const Conv2dConfig& c, int threads) {
   return all == 0 ? 1 : static_cast<double>(most * threads) / static_cast<double>(all);
 }
 
-// The longest units that still give a few threads even shares; finding a unit's
-// place must not weigh beside its work.
+// The longest units that still give a few threads
+// even shares: the overhead per unit must not matter.
 void set_chunk(const Conv2dProblem& p, Conv2dConfig* c) {
   const Conv2dConfig longest = *c;
   const int64_t steps = steps_of_tap(p) * p.kernel_depth * p.kernel_height * p.kernel_width;
@@ -166,8 +166,8 @@ void set_chunk(const Conv2dProblem& p, Conv2dConfig* c) {
   }
 }
 
-// Loop bodies long enough to hide their loop's end: 4 channels of 16, all of a
-// narrower block, taps of the narrowest.
+// Makes the loop body long enough to hide loop overhead: 4 channels of 16, all of a narrower block, whole tap rows of
+// the narrowest.
 void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
   if (p.plain_data) {
     c->ic_unroll = static_cast<int>(p.in_channels / p.groups);
@@ -177,8 +177,8 @@ void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
   const int64_t block = p.words ? l.ic_block : p.lanes;
   c->ic_unroll = static_cast<int>(std::min<int64_t>(p.lanes >= 16 ? 4 : block, steps_of_tap(p)));
   const int64_t step = int64_t{c->ic_unroll} * c->tile_height * c->tile_width * c->oc_blocks;
-  if (block < 8 && c->ic_unroll == block) {  // 8 channels are a long enough body, three
-                                             // taps of them a slow one
+  if (block < 8 && c->ic_unroll == block) {  // with 8 channels the body is long enough; three
+                                             // taps of them would make it too long
     if (step * p.kernel_width <= 512) c->tap_unroll = 1;
     if (step * p.kernel_width * p.kernel_height <= 512) c->tap_unroll = 2;
   }
@@ -187,7 +187,7 @@ void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
 }  // namespace
 
 namespace {
-// Every tile that stays in registers, with its predicted cycles.
+// Visits every tile that fits the registers, with its predicted cycles.
 template <class F>
 void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flatten, F visit) {
   int64_t oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
@@ -202,16 +202,16 @@ void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flat
           c.flatten = flat != 0;
           set_unroll(p, &c);
           visit(c, conv_cycles(p, c, target));
-          // Bands whose input stays in the second level beside a panel of
-          // weights.
+          // Bands whose input stays in the L2
+          // cache beside a panel of weights.
           const double input = input_bytes(p), l2 = static_cast<double>(target.machine.l2_bytes);
           const Conv2dLoops l = conv2d_loops(p, c);
           if (input <= l2 || l.oc_tiles == 1) continue;
           const int64_t places = l.row_tiles * l.chunks;
           const auto most = static_cast<int64_t>(0.4 * l2 / input * static_cast<double>(places));
           if (most < 1) continue;
-          int64_t band = most;  // of the longer half of the sizes the one that
-                                // leaves the last band least short
+          int64_t band = most;  // among band sizes in the upper half, the one
+                                // with the fullest last band
           for (int64_t shorter = most; 2 * shorter > most; --shorter)
             if (round_up(places, shorter) < round_up(places, band)) band = shorter;
           c.bands = static_cast<int>(ceil_div(places, band));
@@ -272,7 +272,7 @@ HaloNeed halo_need(const Conv2dProblem& p) {
   auto after = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t pad, int64_t in) {
     return std::max<int64_t>(0, (out - 1) * stride - pad + (kernel - 1) * dilation - (in - 1));
   };
-  // Words of taps reach beyond the window, to be multiplied by zero.
+  // Words of taps extend beyond the window; the excess is multiplied by zero.
   const int64_t width = p.words && p.plain_data ? round_up(p.kernel_width, kWordBytes) : p.kernel_width;
   return {p.pad_top, p.pad_left,
           after(p.out_height, p.stride_height, p.kernel_height, p.dilation_height, p.pad_top, p.in_height),

@@ -45,8 +45,8 @@ bool can_flatten(const Conv2dProblem& p, const View& data, const View& out) {
 
 namespace {
 
-// Reductions up to this length wait for the lines of their results; very short
-// ones (a few blocks) for the hints.
+// Reductions up to kShortReduction wait for the cache lines of their results, so these are prefetched; with fewer
+// blocks than kBlocksForHints the prefetches cost more than they gain.
 constexpr int64_t kShortReduction = 1024, kBlocksForHints = 4;
 
 class Conv2dKernel {
@@ -83,25 +83,25 @@ class Conv2dKernel {
         l_.ic_blocks >= kBlocksForHints;
   }
 
-  // A band's pixels for all output channels, then the next band's: its input is
-  // in the near caches meanwhile.
+  // Band by band, each for all output channels: a
+  // band's input stays in the L1/L2 cache meanwhile.
   Stmt stmt() const {
     const std::vector<int64_t> units{p_.batch * p_.out_depth, p_.groups, l_.bands, l_.oc_tiles, l_.band};
     Stmt all = parallel_for(context_, "unit", product(units), [&](PrimExpr unit) {
       return bind_all(unravel(unit, units), [&](Index at) { return one_unit(at); });
     });
-    // The rest of the last wide block belongs to no group.
+    // The channels of the last wide block that belong to no group.
     return p_.groups * l_.oc_blocks % p_.split == 0 ? all : seq({all, channels_of_no_group()});
   }
 
  private:
   using Taps = TapRange;
-  // The result's index of an output block's pixel.
+  // The image and plane of a result.
   struct Image {
-    PrimExpr n, d;  // and the plane of the result
+    PrimExpr n, d;  // d: plane of the result
   };
-  // A register tile: pixels (h0 + r, w0 + i) x blocks oc0 ... of an image's
-  // plane, and where it reads.
+  // A register tile: pixels (h0 + r, w0 + i) x output blocks
+  // from oc0 on, of one plane, and the taps it reads.
   struct Tile {
     Image image;
     PrimExpr group, oc0, h0, w0;
@@ -123,8 +123,8 @@ class Conv2dKernel {
     return pixel_index(out_, image.n, floordiv(block, p_.split), image.d, h, w,
                        floormod(block, p_.split) * int64_t{v_});
   }
-  // Where input block `icb` of a group begins, and output block `block`: a part
-  // of a wider one where groups are narrow.
+  // Offset of input block `icb` of a group, or output block `block`, which is part of a wider block if groups are
+  // narrow.
   PrimExpr part_at(const PrimExpr& block, int64_t step) const {
     return floordiv(block, p_.split) * step + floormod(block, p_.split) * int64_t{v_};
   }
@@ -142,7 +142,7 @@ class Conv2dKernel {
     for (int64_t i = 0; i < *constant_value(range.end); ++i) all.push_back(body(make_int(i)));
     return seq(std::move(all));
   }
-  // Binds the taps that `count` outputs from `first` on have inside the data.
+  // Binds the range of taps that read data for `count` outputs from `first` on.
   Stmt with_taps(const ConvAxis& axis, bool across, const PrimExpr& first, int64_t count,
                  const std::function<Stmt(Taps)>& body) const {
     if (!skips_ || axis.kernel == 1) return body({make_int(0), make_int(across ? l_.columns : axis.kernel)});
@@ -161,7 +161,7 @@ class Conv2dKernel {
     });
   }
 
-  // Hints for what the next tile along the row reads first with this tap.
+  // Prefetches what the next tile along the row reads first for this tap.
   std::vector<Stmt> next_pixels(const Tile& t, const PrimExpr& data_k, const PrimExpr& kw) const {
     std::vector<Stmt> hints;
     if (!pixels_ahead_) return hints;
@@ -177,9 +177,9 @@ class Conv2dKernel {
     if (new_taps < p_.kernel_width) hints = {make_if(le(make_int(p_.kernel_width - new_taps), kw), seq(hints))};
     return hints;
   }
-  // Hints for the lines of the result, and of a residual as large, that come
-  // from beyond the second level: pixels side by side, shared out over the
-  // input's blocks.
+  // Prefetches the lines of the result, and of a residual
+  // of equal size, if they come from beyond the L2 cache;
+  // the lines are distributed over the input blocks.
   std::vector<Stmt> result_pixels(const Tile& t, const PrimExpr& icb) const {
     std::vector<Stmt> hints;
     const int64_t share = ceil_div(t.width, l_.ic_blocks);
@@ -200,7 +200,7 @@ class Conv2dKernel {
   }
 
   PrimExpr element(const PrimExpr& at) const { return p_.words ? word_at(data_.buffer, at) : load(data_.buffer, at); }
-  // `count` channels of an input block from `first` on, for one tap.
+  // `count` channels of an input block, from `first` on, for one tap.
   Stmt channels(const Tile& t, const PrimExpr& data_k, const PrimExpr& weights_k, const PrimExpr& first,
                 int count) const {
     PrimExpr data_ic = data_k + first * channel_, weights_ic = weights_k + first * int64_t{v_};
@@ -292,7 +292,7 @@ class Conv2dKernel {
     });
   }
 
-  // The width tiles of one unit.
+  // The width tiles of one unit of work.
   Stmt row(const Image& image, const PrimExpr& group, const PrimExpr& oc0, const PrimExpr& h0, const PrimExpr& chunk,
            int cols, bool half) const {
     std::vector<Stmt> body;
@@ -311,8 +311,8 @@ class Conv2dKernel {
     }
     return seq(std::move(body));
   }
-  // at: image and plane, group, band, tile of output channels, unit of the
-  // band.
+  // at: image and plane, group, band, tile
+  // of output channels, unit in the band.
   Stmt one_unit(const Index& at) const {
     const int64_t places = l_.row_tiles * l_.chunks;
     return bind("place", at[2] * l_.band + at[4], [&](PrimExpr place) {
@@ -354,17 +354,17 @@ class Conv2dKernel {
   const KernelContext& context_;
   const Conv2dLoops l_;
   const int v_;                   // lanes of a block
-  const PixelStrides from_, to_;  // of data and result
-  const DataType vector_;         // of sums
-  const int64_t element_;         // bytes
-  const bool skips_;              // taps that meet padding only
+  const PixelStrides from_, to_;  // strides of data and result
+  const DataType vector_;         // dtype of accumulator vectors
+  const int64_t element_;         // bytes per data element
+  const bool skips_;              // skips taps that only read padding
   int64_t block_steps_ = 0,
-          last_steps_ = 0;            // turns of the loop over an input block's channels,
-                                      // and over the last's
-  int last_rest_ = 0;                 // channels of the last block beyond its whole steps
-  int64_t channel_ = 1, column_ = 1;  // in the data, from one step to the next, and from one tap of a row
+          last_steps_ = 0;            // iterations over an input block's channels,
+                                      // and over the last block's
+  int last_rest_ = 0;                 // channels of the last block behind its whole steps
+  int64_t channel_ = 1, column_ = 1;  // data strides: from step to step, and from tap to tap of a row
   bool panel_ahead_ = false, pixels_ahead_ = false,
-       result_ahead_ = false;  // hints
+       result_ahead_ = false;  // what to prefetch
 };
 
 }  // namespace

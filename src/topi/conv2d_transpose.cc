@@ -13,8 +13,8 @@ using namespace tir;
 
 namespace {
 
-// One phase along one axis: outputs first, first + stride, ... (count of them) see `taps` taps, the j-th of which is
-// kernel element phase + stride * (taps - 1 - j); `pad` shifts the input (it may be negative).
+// One phase along one axis: outputs first, first + stride, ... (`count` of them) use `taps` taps, the j-th being kernel
+// element phase + stride * (taps - 1 - j); `pad` shifts the input and may be negative.
 struct AxisPhase {
   int64_t phase, first, count, taps, pad;
 };
@@ -22,7 +22,7 @@ struct AxisPhase {
 std::vector<AxisPhase> axis_phases(int64_t out, int64_t kernel, int64_t stride, int64_t pad) {
   std::vector<AxisPhase> phases;
   for (int64_t phase = 0; phase < stride; ++phase) {
-    // Output o sits at position o + pad of the unpadded result; its phase is the position modulo the stride.
+    // Output o is position o + pad of the uncropped result; its phase is that position modulo the stride.
     int64_t first = ((phase - pad) % stride + stride) % stride;
     int64_t count = first < out ? ceil_div(out - first, stride) : 0;
     int64_t taps = phase < kernel ? ceil_div(kernel - phase, stride) : 0;
@@ -84,7 +84,7 @@ namespace {
 
 bool is_empty(const Phase& phase) { return phase.taps() == 0 || phase.pixels() == 0; }
 
-// A tile of one phase for another: phases may be smaller, and have different heights.
+// Adapts one phase's tile to another phase, which may be smaller.
 Conv2dConfig fitted(Conv2dConfig c, const Phase& phase) {
   if (phase.h.count % c.tile_height != 0) {
     c.tile_width = std::max(1, c.tile_width * c.tile_height);
@@ -134,7 +134,7 @@ std::vector<DepthwisePhaseConfigs> depthwise_configs(const Conv2dTransposeProble
 
 namespace {
 
-// Calls visit(phase, its configuration); false where there are not as many as phases.
+// Calls visit(phase, configuration); false if their numbers differ.
 template <class C, class F>
 bool each_phase(const Conv2dTransposeProblem& p, const std::vector<C>& configs, F visit) {
   size_t next = 0;
@@ -227,14 +227,14 @@ Tensor pack_conv2d_transpose_weights(const Tensor& weights, const Conv2dTranspos
 
 namespace {
 
-// A phase's pixels of the result, as a tensor of its own.
+// A phase's pixels of the result, as a strided view.
 struct PhaseOutput {
   View view;
   Epilogue epilogue;
 };
 PhaseOutput output_of(const Conv2dTransposeProblem& p, const Phase& phase, const View& out, const Epilogue& epilogue) {
   View part = out;
-  const size_t deep = out.rank() == 6 ? 1 : 0;  // the height's place is 2 without a depth
+  const size_t deep = out.rank() == 6 ? 1 : 0;  // without a depth, height is dimension 2
   auto every = [&](size_t axis, const AxisPhase& at, int64_t stride) {
     part.shape[axis] = at.count, part.offset += at.first * out.strides[axis], part.strides[axis] *= stride;
   };
@@ -251,7 +251,7 @@ PhaseOutput output_of(const Conv2dTransposeProblem& p, const Phase& phase, const
   return {std::move(part), placed};
 }
 
-// Strides beyond the kernel leave pixels that no tap reaches.
+// If the stride exceeds the kernel, some pixels receive no tap.
 Stmt without_taps(const Conv2dTransposeProblem& p, const PhaseOutput& out, DataType dtype,
                   const KernelContext& context) {
   const DataType vector = accumulator_dtype(dtype).with_lanes(p.lanes);

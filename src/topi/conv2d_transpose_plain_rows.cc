@@ -11,14 +11,14 @@ using namespace tir;
 
 namespace {
 
-// The phases of the stride, of every channel.
+// Number of phases of the stride, over all channels.
 int64_t row_phases_of(const Conv2dTransposeProblem& p) { return p.out_channels * p.stride_height * p.stride_width; }
 
-// Cells of stride x stride pixels along one axis: cell q holds the pixels q * stride - pad ..., and reads the inputs
-// q, q - 1, ... with the taps phase, phase + stride, ...
+// Cells of stride x stride pixels, along one axis: cell q holds the pixels from q * stride - pad on and reads inputs q,
+// q - 1, ... with taps phase, phase + stride, ...
 struct Cells {
   int64_t count, taps;
-  bool cut;  // the first or the last has pixels outside the output
+  bool cut;  // the first or last cell is partly outside the output
 };
 Cells cells_of(int64_t out, int64_t kernel, int64_t stride, int64_t pad) {
   const int64_t count = ceil_div(out + pad, stride);
@@ -31,13 +31,13 @@ Cells columns_of(const Conv2dTransposeProblem& p) {
   return cells_of(p.out_width, p.kernel_width, p.stride_width, p.pad_left);
 }
 
-// What a vector's lanes hold: for each channel and row of a cell its columns, of one tap or, where there is room, of
-// all taps along the width: then an input is multiplied once, and cells are sums of neighbours' lanes.
+// Lane layout: for each channel and row of a cell, its columns, for one tap or, if there is room, all taps along the
+// width. In the latter case an input is multiplied once, and cells add up lanes of neighbours.
 struct Lanes {
-  int64_t taps;     // along the width, side by side
-  int64_t turns;    // and those one after another
-  int64_t columns;  // of a channel's row
-  int64_t width;    // of the vector
+  int64_t taps;     // taps along the width held in one vector
+  int64_t turns;    // and processed one after another
+  int64_t columns;  // per row and channel
+  int64_t width;    // lanes of the vector
 };
 Lanes lanes_of(const Conv2dTransposeProblem& p) {
   const int64_t taps = columns_of(p).taps, together = taps <= 4 && row_phases_of(p) * taps <= p.lanes ? taps : 1;
@@ -85,7 +85,7 @@ Stmt conv2d_transpose_plain_rows(const Conv2dTransposeProblem& p, const View& da
   const int64_t v = p.lanes, width = l.width, blocks = ceil_div(p.in_channels, v), s = p.stride_width;
   const DataType element = accumulator_dtype(data.dtype());
   const Cells rows = rows_of(p), columns = columns_of(p);
-  // Even tiles of cells; one input more per tap that lies beside the first.
+  // Splits cells into even tiles; each further tap needs one more input beside the tile.
   const int64_t before = l.taps - 1, most = std::min<int64_t>(16, context.target->vector_registers - 3) - before;
   const int pixels = static_cast<int>(ceil_div(columns.count, ceil_div(columns.count, most)));
   const int unroll = 4 <= v ? 4 : 1;

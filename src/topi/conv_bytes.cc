@@ -10,16 +10,16 @@ using namespace tir;
 
 namespace {
 
-// Sums, a weight and a tile's data stay in the thirteen registers that a Cortex-M has beside two addresses and a count:
-// with eight sums GCC 12 spills.
+// Sums, a weight and a tile's data must fit the thirteen registers that a Cortex-M has besides two addresses and a
+// counter; with eight sums GCC 12 spills.
 constexpr int kSumRegisters = 6;
-// Of a loop over channels, where a step is short.
+// Channels per iteration, where a single step would be short.
 int64_t channels_together(const ConvBytesProblem& p) { return p.kernel_width == 1 && p.channels % 4 == 0 ? 4 : 1; }
 
 TileInstructions tile_instructions(const ConvBytesProblem& p) {
   return [&p](double rows, double pixels, bool whole_row) {
     const double taps = static_cast<double>(p.kernel_width), distinct = pixels + taps - 1;
-    const bool shared = p.stride_width == 1 && p.dilation_width == 1;  // neighbours read the same data
+    const bool shared = p.stride_width == 1 && p.dilation_width == 1;  // adjacent pixels share loaded data
     const double loads = shared ? distinct : pixels * taps;
     const double body = loads * (p.zero != 0 ? 2 : 1) + rows * taps + rows * pixels * taps;
     const double steps = static_cast<double>(p.channels * p.kernel_height);
@@ -41,7 +41,7 @@ struct BytesKernel {
     return acc.step([&](int r) { return load(weights.buffer, tap + r * per_output); },
                     [&](int col) { return centred(from + col * p.stride_width * data.strides[3]); });
   }
-  // All taps of a row and some channels, one after another.
+  // All taps of a row for some channels.
   Stmt row_of_taps(const BytePlace& t, const RegisterTile& acc, const PrimExpr& from, const PrimExpr& tap) const {
     const int64_t in_row = p.dilation_width * data.strides[3];
     if (!t.whole_row || p.kernel_width > 16)

@@ -14,13 +14,13 @@ using namespace tir;
 
 namespace {
 
-// Extents of the loops: output channels and input channels of a group, the output's last two dimensions.
+// Loop extents: output and input channels of a group, and the output's last two dimensions.
 struct Extents {
   int64_t oc, ic, height, width;
   int lanes;
-  int64_t vectors;  // along the width, the last one perhaps not full
-  int last_lanes;   // of the last one: half of the others' where that holds its columns
-  bool wide;        // vectors of 512 bits
+  int64_t vectors;  // along the width; the last may be partial
+  int last_lanes;   // lanes of the last vector: half, if that is enough
+  bool wide;        // uses 512-bit vectors
 };
 
 Extents extents_of(const ConvDirectProblem& p, const View& data, const View& out, const Target& target) {
@@ -29,7 +29,7 @@ Extents extents_of(const ConvDirectProblem& p, const View& data, const View& out
   e.height = p.kernel.size() > 1 ? out.shape[out.shape.size() - 2] : 1;
   e.width = out.shape.back();
   e.lanes = e.width == 1 ? 1 : target.lanes(std::max<int>(32, accumulator_dtype(data.dtype()).bits));
-  // 512-bit operations cost twice what 256-bit ones do where the units are 256 bits wide, and no less elsewhere.
+  // 512-bit operations cost twice as much as 256-bit ones on 256-bit units, and no less elsewhere.
   const int bits = accumulator_dtype(data.dtype()).bits;
   if (e.lanes * bits == 512 && 2 * e.width <= e.lanes) e.lanes /= 2;
   e.wide = e.lanes * bits == 512;
@@ -46,8 +46,8 @@ double conv_direct_cycles(const ConvDirectProblem& p, const ConvDirectConfig& c,
   const double per_cycle = target.machine.fmas_per_cycle(bits);
   const double half = e.last_lanes < e.lanes && target.machine.halves_pay(bits) ? 0.5 : 0;
   const double steps = static_cast<double>(product(p.kernel) * e.ic);
-  // Vectors are not aligned: half of them cross a cache line. Strided ones are put together from two, others lane by
-  // lane.
+  // Vectors are unaligned: half of them cross a cache line. Stride 2 is assembled from two vectors, larger strides lane
+  // by lane.
   const int64_t stride = p.strides.back();
   const double vector_load = e.lanes == 1                        ? 1
                              : stride == 1                       ? 1.4
@@ -127,8 +127,8 @@ struct DirectKernel {
   const int64_t step_w = p.strides.back() * data.strides.back();
   const int64_t step_h = spatial > 1 ? p.strides[spatial - 2] * data.strides[rank - 2] : 0;
   const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
-  // The last vector of a row: full ones overlap what precedes them and store the rest, since strided loads with masks
-  // go lane by lane; a row shorter than a vector has no such choice.
+  // The remainder of a row: a full vector that overlaps its predecessor, since strided loads with masks would go lane
+  // by lane; not possible in rows shorter than a vector.
   const int64_t left = e.width % v;
   const bool overlaps = left != 0 && e.width > v;
   const PrimExpr short_row = e.width < v ? tail_mask(v, e.width) : PrimExpr();
@@ -139,8 +139,8 @@ struct DirectKernel {
     return e.last_lanes < v ? logical_and(own, tail_mask(v, e.last_lanes)) : own;
   }
 
-  // Output channels oc0 ..., output rows from place's on, vectors from vector w0 / v on; `ends`: the row's last is
-  // among them.
+  // Output channels from oc0, output rows from place's, vectors
+  // from w0 / v; `ends`: includes the row's last vector.
   struct Tile {
     PrimExpr oc0, w0;
     const Index& place;
@@ -149,7 +149,7 @@ struct DirectKernel {
     const RegisterTile& acc;
     bool is_last(int col) const { return ends && col % vectors == vectors - 1; }
   };
-  // Columns are counted from w0.
+  // Columns relative to w0.
   int64_t column(const Tile& t, int col) const {
     return int64_t{col % t.vectors} * v - (overlaps && t.is_last(col) ? e.last_lanes - left : 0);
   }
@@ -158,8 +158,8 @@ struct DirectKernel {
     for (int i = d; i < spatial; ++i) steps *= p.kernel[i];
     return steps <= 128;
   }
-  // The taps of dimensions d and on, whose data begin at `from` and whose weights at `tap`. What a kernel computes
-  // of its weights may lie in a larger tensor: every stride is the view's.
+  // The taps of dimensions d and beyond, with data at `from` and weights at `tap`. Weights computed in the same kernel
+  // may lie in a larger tensor: all strides are the view's.
   Stmt taps_from(const Tile& t, int d, const PrimExpr& from, const PrimExpr& tap) const {
     if (d < spatial) {
       auto inner = [&](const PrimExpr& k) {
@@ -205,7 +205,7 @@ struct DirectKernel {
     auto vectors_from = [&](const PrimExpr& first, int64_t count, bool ends) {
       return tile(data_row, oc0, place, first * int64_t{v}, oc_rows, rows, static_cast<int>(count), ends);
     };
-    // The last tile is apart where it is narrower or its last vector is not full.
+    // The last tile has separate code if it is narrower or its last vector partial.
     const int64_t last = e.vectors % c.vectors    ? e.vectors % c.vectors
                          : own_lanes && c.vectors ? int64_t{c.vectors}
                                                   : 0;
@@ -216,13 +216,13 @@ struct DirectKernel {
     return seq(std::move(body));
   }
 
-  // `size` of them but for the last tile.
+  // `size` elements, or fewer in the last tile.
   static Stmt sized(int64_t extent, int64_t size, const PrimExpr& is_last, const std::function<Stmt(int)>& body) {
     const int64_t rest = extent % size;
     if (rest == 0 || extent < size) return body(static_cast<int>(rest ? rest : size));
     return make_if(is_last, body(static_cast<int>(rest)), body(static_cast<int>(size)));
   }
-  // at: image, group, tile of output channels, then where the tile is in every dimension but the width.
+  // at: image, group, tile of output channels, then the tile's position in every dimension but the width.
   Stmt one_unit(Index at, int64_t oc_tiles) const {
     const PrimExpr n = at[0], group = at[1], oc_tile = at[2];
     Index place(rank);

@@ -14,13 +14,13 @@ using namespace tir;
 namespace {
 
 constexpr int kPairSums = 8;
-constexpr int64_t kMostColumns = 8;  // that a tile reads of a row
+constexpr int64_t kMostColumns = 8;  // columns of a row that a tile reads
 
 int64_t columns_of(const ConvBytesProblem& p, int64_t pixels) {
   return (pixels - 1) * p.stride_width + (p.kernel_width - 1) * p.dilation_width + 1;
 }
 int64_t pairs_of(const ConvBytesProblem& p) { return ceil_div(p.channels, 2); }
-// Of a loop over pairs, where a step is short.
+// Pairs per iteration, where a single step would be short.
 int64_t pairs_together(const ConvBytesProblem& p) {
   return p.kernel_width != 1 ? 1 : p.channels % 8 == 0 ? 4 : p.channels % 4 == 0 ? 2 : 1;
 }
@@ -29,11 +29,11 @@ TileInstructions pair_instructions(const ConvBytesProblem& p) {
   return [&p](double rows, double pixels, bool whole_row) {
     const auto taps = static_cast<double>(p.kernel_width);
     const int64_t columns = columns_of(p, static_cast<int64_t>(pixels));
-    // Two loads, both halves of both, and what joins them; of two columns the halves are joined first.
+    // Two loads, both halves of each, and their combination; for two columns the halves are combined first.
     const int64_t row_loads = columns / 4 * 10 + columns % 4 / 2 * 5 + columns % 2 * 4;
     const double loads = whole_row ? static_cast<double>(row_loads) : taps * 6;
-    // What GCC 12 spills of the sums and columns that do not fit beside weights, addresses and a count: counted in its
-    // output for eight tiles.
+    // Estimates GCC 12's spills of sums and columns that do not fit beside weights, addresses and a counter; fitted to
+    // its output for eight tiles.
     const double live = rows * pixels + static_cast<double>(columns);
     const double spills = whole_row && live > 9 ? 3 * std::pow(live - 9, 1.3) : 0;
     const double body = loads + taps * rows * 1.5 + rows * pixels * taps + spills;
@@ -46,14 +46,14 @@ struct PairsKernel {
   const ConvBytesProblem& p;
   const View &data, &weights;
 
-  // The sums of a tile, and the columns of a row: halves are a pair of channels.
+  // A tile's sums, and a row's columns, whose halves are a pair of channels.
   struct Registers {
     Buffer sums, columns;
     int rows, pixels;
   };
 
   bool is_unsigned() const { return data.buffer->dtype == kUInt8; }
-  // What brings a byte, signed or taken as signed, to its distance from the zero point: in both halves.
+  // Added to both halves: turns bytes, read as signed, into their distance from the zero point.
   PrimExpr shift() const {
     const int64_t half = (is_unsigned() ? 128 : 0) - p.zero;
     return make_int(static_cast<int32_t>(static_cast<uint32_t>(half & 0xffff) * 0x10001U), kInt32);
@@ -64,7 +64,7 @@ struct PairsKernel {
   }
   PrimExpr halves(Intrinsic which, const PrimExpr& a, const PrimExpr& b) const { return intrinsic(which, {a, b}); }
 
-  // Columns `first` on of channels that begin at a and at b, four, two or one.
+  // Loads columns from `first` on of the channels at a and b: four, two or one.
   Stmt load_columns(const Registers& r, int64_t first, int64_t count, const PrimExpr& a, const PrimExpr& b) const {
     auto set = [&](int64_t column, const PrimExpr& value) { return store(r.columns, make_int(first + column), value); };
     using I = Intrinsic;
@@ -94,7 +94,7 @@ struct PairsKernel {
       return seq(std::move(all));
     });
   }
-  // One tap of a pair of channels: every row's weights by every pixel's column.
+  // One tap of a pair of channels: all rows' weights by all pixels' columns.
   Stmt multiply(const Registers& r, const PrimExpr& words, int64_t tap) const {
     std::vector<Stmt> all;
     for (int two = 0; two < r.rows / 2; ++two)
@@ -116,7 +116,7 @@ struct PairsKernel {
       }));
     return seq(std::move(all));
   }
-  // All taps of a row of a pair of channels; without a second one its weights are zero.
+  // All taps of a row for a pair of channels; without a second channel its weights are zero.
   Stmt pair_of_channels(const BytePlace& t, const Registers& r, const PrimExpr& from, int64_t second,
                         const PrimExpr& words) const {
     const int64_t per_tap = r.rows / 2;

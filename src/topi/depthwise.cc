@@ -15,7 +15,7 @@ using namespace tir;
 
 namespace {
 
-// Weights that occupy registers.
+// Number of registers that hold weights.
 int64_t held_taps(const DepthwiseProblem& p, HeldTaps held) {
   return held == HeldTaps::kAll ? p.kernel_height * p.kernel_width : held == HeldTaps::kRow ? p.kernel_width : 1;
 }
@@ -26,7 +26,7 @@ ConvAxis columns_of(const DepthwiseProblem& p) {
 
 double depthwise_tile_cycles(const DepthwiseProblem& p, HeldTaps held, int64_t width, const Target& target) {
   if (width == 0) return 0;
-  // Narrow vectors: of loads one and a half a cycle.
+  // Narrow vectors: one and a half loads per cycle.
   const bool wide = target.vector_bits >= 512;
   const double fmas = target.machine.fmas_per_cycle(target.vector_bits);
   const double n = static_cast<double>(width), taps = static_cast<double>(p.kernel_height * p.kernel_width);
@@ -54,11 +54,11 @@ std::vector<DepthwiseConfig> configs(const DepthwiseProblem& p, const Target& ta
   DepthwiseConfig best;
   double best_cycles = std::numeric_limits<double>::infinity();
   std::vector<Weighed<DepthwiseConfig>> all;
-  // The widest tile wastes least on loop overhead; 7 to 8 accumulators already hide the latency, so a tile that divides
-  // the row wins over a wider one that leaves a tail.
+  // Wide tiles have less loop overhead, but 7 to 8 accumulators already hide the latency, so a tile that divides the
+  // row beats a wider one with a remainder.
   for (HeldTaps held : {HeldTaps::kAll, HeldTaps::kRow, HeldTaps::kOne}) {
     if (held == HeldTaps::kAll && p.kernel_depth > 1) continue;
-    // Weights, accumulators and one loaded input share the registers.
+    // Registers hold weights, accumulators and one loaded input.
     const int64_t room = target.vector_registers - 1 - held_taps(p, held);
     if (room < 4 && held != HeldTaps::kOne) continue;
     for (int64_t w = 1; w <= std::min<int64_t>({std::max<int64_t>(room, 1), 14, p.out_width}); ++w) {
@@ -105,9 +105,9 @@ struct DepthwiseKernel {
   const Buffer tap = make_buffer("tap", vector, held_taps(p, c.held), Scope::kRegister);
   const Buffer pixel = make_buffer("pixel", vector, 1, Scope::kRegister);
 
-  // Pixels side by side in a row of the result, from column `w0` on, whose sums are `acc`.
+  // Adjacent pixels of a result row, from column `w0` on, with sums `acc`.
   struct Tile {
-    const Index& at_row;  // image, block of channels, plane, row
+    const Index& at_row;  // image, channel block, plane, row
     PrimExpr w0, out_row, weights_at, data_at;
     int width;
     Buffer acc;
@@ -139,7 +139,7 @@ struct DepthwiseKernel {
     return store(t.acc, make_int(i), multiply_add(input, weight, load(t.acc, make_int(i))));
   }
 
-  // One row of taps, held from `first` on: each input pixel is loaded once and meets every tap that uses it.
+  // One row of taps, held from index `first` on: each input pixel is loaded once and used by all taps it meets.
   Stmt row_by_pixel(const Tile& t, const PrimExpr& row, int64_t first) const {
     std::vector<Stmt> steps;
     const ConvAxis columns = columns_of(p);
@@ -154,7 +154,7 @@ struct DepthwiseKernel {
     }
     return seq(std::move(steps));
   }
-  // Tap by tap, weights from the L1 cache.
+  // Tap by tap, with weights from the L1 cache.
   Stmt row_by_tap(const Tile& t, const PrimExpr& row, const PrimExpr& weights_row) const {
     std::vector<Stmt> steps;
     for (int64_t k = 0; k < kw; ++k) {
@@ -166,9 +166,9 @@ struct DepthwiseKernel {
     return seq(std::move(steps));
   }
   PrimExpr row_at(const Tile& t, const PrimExpr& kh) const { return t.data_at + kh * (p.dilation_height * in.height); }
-  // Hints for what the output row below reads first where this tile stands, in shares after each row of taps: more at
-  // once than the core's line buffers take would stall it. Input from beyond the second level needs them: rows lie
-  // pages apart, and hardware follows a stream within a page only.
+  // Prefetches what the next output row reads first at this tile, a part after each row of taps: more at once would
+  // exceed the core's line fill buffers. Needed for input from beyond the L2 cache: rows are pages apart, and the
+  // hardware prefetcher stops at page ends.
   Stmt ask_ahead(const Tile& t, const PrimExpr& kh) const {
     const bool rows_ahead = input_bytes(p) > static_cast<double>(context.target->machine.l2_bytes);
     const int64_t line = 64 / static_cast<int64_t>(data.dtype().bytes()),
@@ -183,14 +183,14 @@ struct DepthwiseKernel {
     return seq(std::move(hints));
   }
 
-  // Taps whose weights are held all the time.
+  // Taps whose weights stay in registers.
   void sum_held(std::vector<Stmt>* body, const Tile& t) const {
     for (int64_t kh = 0; kh < p.kernel_height; ++kh) {
       body->push_back(row_by_pixel(t, row_at(t, make_int(kh)), kh * kw));
       body->push_back(ask_ahead(t, make_int(kh)));
     }
   }
-  // Row by row of taps, over the planes of the window that are inside the data.
+  // Row by row of taps, over the window's planes inside the data.
   Stmt sum_rows(const Tile& t) const {
     auto plane = [&](const PrimExpr& kd) {
       return loop("kh", p.kernel_height, [&](PrimExpr kh) {

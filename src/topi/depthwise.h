@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution on channel-blocked activations: channels in lanes, taps held in registers, a run of output
-// pixels accumulating side by side; padding is the input's halo.
+// Depthwise convolution on channel-blocked activations: channels in lanes, taps in registers, adjacent output pixels as
+// accumulators; padding is the input's halo.
 #pragma once
 #include "topi/config.h"
 #include "topi/view.h"
@@ -18,8 +18,8 @@ struct DepthwiseProblem {
   int lanes = 16;
 };
 
-// Which weights stay in registers: all of a small window for a row of tiles, a row of the window while a tile's pixels
-// pass it, or one tap at a time.
+// Which weights stay in registers: all of a small window for a row of tiles; a row of the window, for a tile; or one
+// tap at a time.
 enum class HeldTaps { kAll, kRow, kOne };
 inline std::span<const char* const> config_names(HeldTaps) {
   static constexpr const char* kNames[] = {"all", "row", "one"};
@@ -27,7 +27,7 @@ inline std::span<const char* const> config_names(HeldTaps) {
 }
 
 struct DepthwiseConfig {
-  int tile_width = 7;  // output pixels accumulated side by side
+  int tile_width = 7;  // adjacent output pixels accumulated together
   HeldTaps held = HeldTaps::kAll;
   bool operator==(const DepthwiseConfig&) const = default;
   static constexpr auto fields() {
@@ -35,16 +35,16 @@ struct DepthwiseConfig {
   }
 };
 
-// The fastest by the cost model, then the others; at most `most`.
+// Fastest first by the cost model; at most `most`.
 std::vector<DepthwiseConfig> configs(const DepthwiseProblem& problem, const Target& target, size_t most);
-// Whether a kernel of this configuration can be made for the problem.
+// Whether a kernel exists for this problem and configuration.
 bool fits(const DepthwiseProblem& problem, const DepthwiseConfig& config);
 DepthwiseConfig default_config(const DepthwiseProblem& problem, const Target& target);
 Cost estimate(const DepthwiseProblem& problem, const DepthwiseConfig& config, const Target& target);
 
-// data: (N, ceil(C/v), [D,] H, W, v), halo >= padding but along the depth. weights: (ceil(C/v), kd*kh, kw, v)
-// contiguous (pack_depthwise_weights). out: (N, ceil(C/v), [OD,] OH, OW, v). Every strided layout with v contiguous
-// will do.
+// data: (N, ceil(C/v), [D,] H, W, v), halo >= padding except along the depth.
+// weights: (ceil(C/v), kd*kh, kw, v) contiguous (pack_depthwise_weights).
+// out: (N, ceil(C/v), [OD,] OH, OW, v). Any strides with v contiguous.
 tir::Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& problem, const DepthwiseConfig& config, const View& data,
                                  const View& weights, const View& out, const Epilogue& epilogue,
                                  const KernelContext& context);

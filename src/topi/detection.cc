@@ -14,13 +14,13 @@ namespace {
 PrimExpr as_type(PrimExpr value, DataType dtype) {
   return value->dtype.element() == dtype ? value : cast(dtype, std::move(value));
 }
-// Inside [0, extent), whatever the value.
+// Clamps to [0, extent).
 PrimExpr bounded(PrimExpr value, int64_t extent) {
   return max(min(as_type(std::move(value), kInt64), make_int(extent - 1)), make_int(0));
 }
 PrimExpr spread(const PrimExpr& value, int lanes) { return lanes > 1 ? broadcast(value, lanes) : value; }
 
-// Where the parts of the boxes that stay lie in the scratch, one list after another.
+// Scratch layout: one list per component of the kept boxes.
 enum Part : uint8_t { kLeft, kTop, kRight, kBottom, kArea, kClass, kParts };
 int64_t list_length(const SuppressProblem& p, const Target& target) {
   return round_up(std::max<int64_t>(p.count, 1), target.lanes(p.dtype.bits));
@@ -40,7 +40,7 @@ struct Suppression {
     return load(context.scratch, n > 1 ? ramp(at + part * length, 1, n) : at + part * length);
   }
 
-  // 1 in the lanes whose box, from place `first` on, makes this one fall.
+  // 1 in each lane whose box, from list position `first` on, suppresses this one.
   PrimExpr hits(const std::array<PrimExpr, kParts>& box, const PrimExpr& first, const PrimExpr& listed,
                 const PrimExpr& threshold) const {
     auto other = [&](int part) { return element(part, first, lanes); };
@@ -64,8 +64,8 @@ struct Suppression {
   Stmt row(const PrimExpr& r) const {
     const PrimExpr zero = make_int(0), picture = floordiv(r, p.rows / p.pictures);
     const PrimExpr flag_zero = make_int(0, kInt32), flag_one = make_int(1, kInt32);
-    const Buffer counts = make_buffer("counts", kInt64, 2, Scope::kRegister);  // boxes counted, boxes listed
-    const Buffer flags = make_buffer("flags", kInt32, 2, Scope::kRegister);    // stays, falls
+    const Buffer counts = make_buffer("counts", kInt64, 2, Scope::kRegister);  // boxes kept, boxes in the list
+    const Buffer flags = make_buffer("flags", kInt32, 2, Scope::kRegister);    // kept, suppressed
     auto add_one = [&](int which) { return store(counts, make_int(which), load(counts, make_int(which)) + 1); };
     auto stays = [&] { return store(flags, zero, flag_one); };
     auto value = [&](const Operand& operand, const Index& at) { return as_type(operand(at, 1, {}), p.dtype); };
@@ -90,7 +90,7 @@ struct Suppression {
                       if (lanes > 1) hit = intrinsic(Intrinsic::k_reduce_max, {hit});
                       return store(flags, make_int(1), max(load(flags, make_int(1)), hit));
                     });
-                // Into the list; a new vector of it begins as zeros.
+                // Appends to the list; a vector newly begun is zeroed first.
                 std::vector<Stmt> put;
                 Stmt list = bind("at", min(load(counts, make_int(1)), make_int(p.count - 1)), [&](const PrimExpr& at) {
                   std::vector<Stmt> clear, parts;
@@ -143,7 +143,7 @@ struct Suppression {
   }
 };
 
-// Steps over the channels of a pixel: whole vectors, then the rest under a mask.
+// Loops over a pixel's channels: whole vectors, then a masked remainder.
 Stmt channels(int64_t count, int lanes, const std::function<Stmt(PrimExpr, int, PrimExpr)>& step) {
   const int64_t whole = count / lanes;
   std::vector<Stmt> parts;
@@ -184,7 +184,7 @@ struct Bins {
       return out.store(at, as_type(value, out.dtype().element()), mask);
     });
   }
-  // Every bin: (region, row, column) and the picture it lies in.
+  // Loops over all bins: (region, row, column) and the image of the region.
   Stmt each(const std::function<Stmt(const Index&, const PrimExpr& picture)>& body) const {
     const std::vector<int64_t> extents{p.regions, p.rows, p.columns};
     if (product(extents) == 0 || product(p.data) == 0) return seq({});
@@ -194,7 +194,8 @@ struct Bins {
         return bind("row", at[1], [&](PrimExpr row) {
           return bind("column", at[2], [&](PrimExpr column) {
             PrimExpr which = as_type(regions({region, make_int(0)}, 1, {}), p.dtype);
-            which = max(min(which, number(static_cast<double>(p.data[0] - 1))), number(0));  // also for NaN
+            // max and min also handle NaN
+            which = max(min(which, number(static_cast<double>(p.data[0] - 1))), number(0));
             return bind("picture", bounded(which, p.data[0]), [&](const PrimExpr& picture) {
               return body({region, row, column}, picture);
             });
@@ -205,9 +206,9 @@ struct Bins {
   }
 };
 
-// What a bin's samples along one axis have in common.
+// The sampling of a bin along one axis.
 struct Samples {
-  PrimExpr start, size, count;  // of the bin, in pixels; count as int64
+  PrimExpr start, size, count;  // of the bin, in pixels; count is int64
 };
 
 }  // namespace
@@ -234,7 +235,7 @@ Stmt compact(int64_t rows, int64_t count, const Operand& flags, const View& plac
     Stmt collect = loop("j", count, [&](PrimExpr j) {
       PrimExpr flag = flags({row, j}, 1, {});
       if (!flag->dtype.is_bool()) flag = ne(flag, make_int(0, flag->dtype));
-      // It is at most j; the bound is what the verifier can see.
+      // It is at most j; the clamp shows that to the verifier.
       Stmt put = bind("at", min(load(found, zero), make_int(count - 1)), [&](PrimExpr at) {
         return seq({places.store({row, std::move(at)}, cast(kInt32, j)), store(found, zero, load(found, zero) + 1)});
       });
@@ -257,7 +258,7 @@ int64_t region_scratch_bytes(const RegionProblem& p, const Target& target) {
 
 namespace {
 
-// The bin's start, size and number of samples along an axis; region edges low and high, `bins` of them.
+// Start, size and number of samples of a bin along an axis, from region edges `low` and `high` and the number of bins.
 Stmt samples_along(const Bins& bins, const PrimExpr& region, const PrimExpr& bin, int low, int high, int64_t count,
                    int64_t extent, const std::function<Stmt(Samples)>& body) {
   const RegionProblem& p = bins.p;
@@ -270,7 +271,7 @@ Stmt samples_along(const Bins& bins, const PrimExpr& region, const PrimExpr& bin
     return bind("size", div(length, number(static_cast<double>(count))), [&](PrimExpr size) {
       return bind("origin", from + cast(p.dtype, bin) * size, [&](PrimExpr origin) {
         if (p.samples > 0) return body({origin, size, make_int(p.samples)});
-        // max(NaN, 1) is 1. Regions that may be smaller than a pixel may also have no samples.
+        // max(NaN, 1) is 1. Regions smaller than a pixel may also have no samples.
         PrimExpr many = intrinsic(Intrinsic::k_ceil, {size});
         many = min(max(many, number(p.half_pixel ? 0 : 1)), number(static_cast<double>(kMostSamplesPerPixel * extent)));
         return bind("samples", cast(kInt64, many), [&](PrimExpr n) { return body({origin, size, std::move(n)}); });
@@ -279,7 +280,7 @@ Stmt samples_along(const Bins& bins, const PrimExpr& region, const PrimExpr& bin
   });
 }
 
-// The pixels before and after a sample, their weights, and 1 where the sample counts.
+// The pixels around a sample, their weights, and 1 if the sample is valid.
 struct SampledPixels {
   PrimExpr before, after, weight_before, weight_after;
 };
@@ -320,7 +321,7 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
   return bins.each([&](const Index& bin, const PrimExpr& picture) {
     return samples_along(bins, bin[0], bin[1], 2, 4, p.rows, p.data[1], [&](const Samples& vertical) {
       return samples_along(bins, bin[0], bin[2], 1, 3, p.columns, p.data[2], [&](const Samples& horizontal) {
-        // One row of samples, or one sample of it, at a time: what its pixels add to the channels.
+        // Adds the contribution of one row of samples, or one sample, to the channels.
         auto add = [&](const SampledPixels& y, const std::vector<SampledPixels>& row) {
           return channels(p.data[3], bins.lanes, [&](PrimExpr c, int n, const PrimExpr& mask) {
             PrimExpr all;
@@ -358,7 +359,7 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
           });
         });
         return bind("all", vertical.count * horizontal.count, [&](PrimExpr all) {
-          // Without samples: 0.
+          // A bin without samples is 0.
           PrimExpr first = average ? number(0) : select(gt(all, zero), number(-HUGE_VAL), number(0));
           Stmt put = bins.write(bin, [&](const PrimExpr& v) {
             return average ? div(v, spread(real(max(all, make_int(1))), bins.lanes)) : v;
@@ -374,7 +375,7 @@ Stmt region_pool(const RegionProblem& p, const Operand& data, const Operand& reg
                  const KernelContext& context) {
   const Bins bins{p, data, regions, out, context};
   auto number = [&](double v) { return bins.number(v); };
-  // To the nearest, halves away from zero; far values and NaN end inside int32.
+  // Rounds halves away from zero; far values and NaN are clamped into int32.
   auto rounded = [&](const PrimExpr& v) {
     constexpr double kFar = 1e9;
     PrimExpr held = min(max(v, number(-kFar)), number(kFar)), whole = intrinsic(Intrinsic::k_trunc, {held});

@@ -26,7 +26,7 @@ Stmt nest(const std::vector<int64_t>& extents, const std::function<Stmt(const In
   return level(0);
 }
 
-// Vectors of what the statement loads and stores are ordinary machine vectors.
+// Whether everything that the statement loads and stores has a native vector form.
 bool has_vectors(const Stmt& body) {
   bool good = true;
   auto check = [&](DataType t) { good = good && t.bits >= 8 && (t.bits >= 16 || !t.is_float()); };
@@ -39,8 +39,8 @@ bool has_vectors(const Stmt& body) {
   return good;
 }
 
-// element(index) for every index of `shape`, each of which stores elements of its own: a plain nest, then whole vectors
-// of the last dimension where it has no rest, and the loops outside them divided among threads.
+// Calls element(index) for every index of `shape`; each call stores its own elements. If the last dimension is a
+// multiple of the vector length it is vectorised; the outer loops are divided among threads.
 Stmt each_element(const std::vector<int64_t>& shape, int bits, const KernelContext& context,
                   const std::function<Stmt(const Index&)>& element) {
   Index at;
@@ -71,7 +71,7 @@ Stmt each_element(const std::vector<int64_t>& shape, int bits, const KernelConte
   return schedule.stmt();
 }
 
-// The lines of a tensor along one axis: index of element j of line `unit`.
+// The lines of a tensor along one axis: the index of element j of line `unit`.
 struct Lines {
   std::vector<int64_t> others;
   size_t axis;
@@ -84,7 +84,7 @@ struct Lines {
   int64_t count() const { return product(others); }
 };
 
-// a before b when ascending.
+// Whether a precedes b in ascending order.
 PrimExpr less(const PrimExpr& a, const PrimExpr& b) {
   if (!a->dtype.is_float()) return lt(a, b);
   return select(intrinsic(Intrinsic::k_isnan, {b}), logical_not(intrinsic(Intrinsic::k_isnan, {a})), lt(a, b));
@@ -160,7 +160,7 @@ Stmt rank(const RankProblem& problem, const Operand& input, const View* values, 
           };
           std::vector<Stmt> body{store(before, make_int(0), make_int(0)), loop("j", n, count)};
           body.push_back(bind("place", load(before, make_int(0)), [&](PrimExpr place) {
-            // It is below n; the bound is what the verifier can see.
+            // It is below n; the clamp shows that to the verifier.
             Index at = lines.at(line, max(min(place, make_int(problem.k - 1)), make_int(0)));
             std::vector<Stmt> puts;
             if (values) puts.push_back(values->store(at, x));
@@ -178,7 +178,7 @@ Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const O
              const Place& place, const View& out, const KernelContext& context, bool rows) {
   std::vector<Stmt> body{injective(out, data, {}, context)};
   auto put = [&](const Index& at, const PrimExpr& value, const PrimExpr& mask) {
-    // Masked lanes of what is there already are not read; all of them are not stored.
+    // Masked-off lanes of the old value must not be read; they are not stored either.
     auto old = [&] { return value->dtype.lanes == 1 ? out.load(at) : out.load(at, value->dtype.lanes, mask); };
     auto extreme = [&](bool least) {
       PrimExpr held = old(), better = least ? lt(value, held) : lt(held, value);
@@ -207,7 +207,7 @@ Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const O
     }));
     return seq(std::move(body));
   }
-  // The last dimension of an update stays the last one of the result: whole vectors, row after row.
+  // The updates' last dimension is the result's: whole vectors, row by row.
   const std::vector<int64_t> outer(updates_shape.begin(), updates_shape.end() - 1);
   const int lanes = context.target->lanes(std::max<int>(32, out.dtype().bits));
   body.push_back(nest(outer, [&](const Index& u) {

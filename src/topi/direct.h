@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain loop nests for what has no tuned template: any dtype, any rank, one output element at a time. The last resort
-// of every contraction, window and scan; correctness first.
+// Plain loop nests for everything without a tuned template: any dtype, any rank, one output element at a time. The
+// fallback of every contraction, window and scan; simple rather than fast.
 #pragma once
 #include "topi/view.h"
 
 namespace tilewright::topi {
 
-// out[i] = epilogue(sum (or largest) over r of term(i, r)); `reduction` are the extents of r. `dtype` is the
+// out[i] = epilogue(sum (or maximum) over r of term(i, r)); `reduction` has the extents of r. `dtype` is the
 // accumulator's.
 struct DirectProblem {
   std::vector<int64_t> shape, reduction;
@@ -18,7 +18,7 @@ tir::Stmt direct_reduction(const DirectProblem& problem, const DirectTerm& term,
                            const Epilogue& epilogue, const KernelContext& context);
 Cost estimate(const DirectProblem& problem, const Target& target);
 
-// Running sums or products along one axis.
+// Prefix sums or products along one axis.
 struct ScanProblem {
   std::vector<int64_t> shape;
   size_t axis = 0;
@@ -26,8 +26,8 @@ struct ScanProblem {
 };
 tir::Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, const KernelContext& context);
 
-// The first k of every line along an axis, in order, by counting for each element how many come before it (equal ones
-// by position; NaN is larger than every number). `values` and `indices` may each be null.
+// The first k of every line along an axis in sorted order, by counting for each element how many precede it (equal ones
+// by position; NaN is largest). `values` and `indices` may each be null.
 struct RankProblem {
   std::vector<int64_t> shape;  // of the input
   size_t axis = 0;
@@ -37,7 +37,7 @@ struct RankProblem {
 tir::Stmt rank(const RankProblem& problem, const Operand& input, const View* values, const View* indices,
                const KernelContext& context);
 
-// out = data, then for every update, in order: out[place(u)] = combine(out[place(u)], update(u)). Runs on one thread.
+// out = data; then for every update, in order: out[place(u)] = combine(out[place(u)], update(u)). Single-threaded.
 enum class Combination { kUpdate, kAdd, kMul, kMin, kMax };
 using Place = std::function<Index(const Index& update)>;  // indices inside out
 tir::Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const Operand& data,

@@ -46,8 +46,8 @@ class GemmKernel {
     plan_hints(target.machine.l2_bytes);
   }
 
-  // Units of work are a panel's rows, or a chunk of them; the last panel's unit
-  // has the columns of dot products, too.
+  // A unit of work is the row tiles under a panel, or a chunk of them; the last panel's unit also computes the columns
+  // of dot products.
   Stmt stmt() const {
     const std::vector<int64_t> units{p_.batch, panels_, chunks_};
     return parallel_for(context_, "unit", product(units), [&](const PrimExpr& unit) {
@@ -67,10 +67,8 @@ class GemmKernel {
   }
 
  private:
-  // What comes from beyond the second level is asked for ahead where hardware
-  // does not follow it: rows of B lie apart, as do the rows of a tile in A and
-  // C. Few rows of A wait for B's own next rows, more rows get on with the next
-  // batch's.
+  // Prefetches what comes from beyond the L2 cache where the hardware prefetcher fails: rows of B, and the rows of a
+  // tile in A and C, are far apart. With few rows of A, B's next rows are prefetched, with more the next batch's.
   void plan_hints(int64_t l2) {
     const bool row_major = p_.b == MatrixB::kRowMajor;
     b_is_far_ = !packed_ && p_.batch * p_.k * p_.n * element_ > l2;
@@ -81,7 +79,7 @@ class GemmKernel {
     out_ahead_ = !packed_ && out_batch_ > 0 && p_.m > 2 * c_.mr && p_.batch * p_.m * p_.n * element_ > l2;
   }
 
-  // A tile's sums at (m0, n0) of C; `valid` columns are real.
+  // Stores a tile's sums at (m0, n0) of C; `valid` columns exist.
   Stmt drain(const RegisterTile& acc, const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0,
              int64_t valid) const {
     const PrimExpr mask = tail_mask(v_, valid - int64_t{acc.cols() - 1} * v_);
@@ -96,7 +94,7 @@ class GemmKernel {
     });
   }
 
-  // Hints before the k-th turn of a tile's loop: the next rows of A and C.
+  // Prefetches before the k-th iteration of a tile's loop: the next rows of A and C.
   void ask_for_rows(std::vector<Stmt>* steps, const PrimExpr& k, const PrimExpr& a_at, const PrimExpr& batch,
                     const PrimExpr& m0, const PrimExpr& n0, int rows, int64_t valid) const {
     const int64_t turns = p_.k / unroll_;
@@ -110,7 +108,7 @@ class GemmKernel {
                                                      (m0 + rows + min(k + i * turns, make_int(rows))) * out_row_));
   }
 
-  // Hints before step u of a turn: what comes next of B.
+  // Prefetches before step u of an iteration: the next part of B.
   void ask_for_panel(std::vector<Stmt>* steps, const PrimExpr& k, int u, const PrimExpr& b_at, const PrimExpr& m0,
                      int64_t valid) const {
     const int64_t ahead = p_.m <= 2 ? kPrefetchBytesFewRows : kPrefetchBytes;
@@ -118,22 +116,22 @@ class GemmKernel {
     if (panel_ahead_) prefetch_ahead(steps, panel_, b_at + k * (unroll_ * b_k_), u * width_, wanted, ahead);
     if (rows_ahead_) prefetch_ahead(steps, panel_, b_at + (k * unroll_ + u) * b_k_, 0, valid, 16 * b_k_ * element_);
     if (!batch_ahead_) return;
-    // The tiles under a panel share its lines.
+    // The tiles below a panel divide its lines among them.
     const int64_t lines = ceil_div(valid * element_, 64) + 1, share = ceil_div(lines, ceil_div(p_.m, c_.mr));
     for (int64_t line = 0; line < share; ++line)
       steps->push_back(prefetch(panel_, b_at + (k * unroll_ + u) * b_k_ + b_batch_ +
                                             (floordiv(m0, make_int(c_.mr)) * share + line) * (64 / element_)));
   }
 
-  // rows x cols vectors of C at (m0, n0); b_at: element of B's first vector.
-  // `valid` columns are real.
+  // A register tile of C at (m0, n0), rows x cols vectors;
+  // b_at: offset of B's first vector. `valid` columns exist.
   Stmt tile(const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, const PrimExpr& b_at, int rows,
             int64_t valid) const {
     const int cols = static_cast<int>(ceil_div(valid, v_));
     const int64_t rest = valid - int64_t{cols - 1} * v_;
     RegisterTile acc(rows, cols, vector_, ends_in_half(valid, v_, *context_.target) ? v_ / 2 : v_);
     acc.of_words(p_.words());
-    // The last word of bytes may be a part of one.
+    // The last word of bytes may be partial.
     const int64_t a_step = p_.words() ? kWordBytes : 1, part = p_.bytes % kWordBytes, whole = p_.k - (part ? 1 : 0);
     return bind("a_at", batch * a_batch_ + m0 * a_row_ + a_.offset, [&](PrimExpr a_at) {
       auto step = [&](PrimExpr a_k, PrimExpr b_k_at, int u, int64_t real = kWordBytes) {
@@ -169,9 +167,9 @@ class GemmKernel {
     });
   }
 
-  // Four steps of `lanes` rows of B from element `at` on as vectors along the
-  // rows, of which `real` exist: the others repeat the last one, which is
-  // finite work and never stored.
+  // Transposes four steps of `lanes` rows of B, from element `at` on,
+  // to vectors along the rows. Only `real` rows exist: the others
+  // repeat the last one, which stays finite and is never stored.
   Stmt turned(const PrimExpr& at, int lanes, int64_t real,
               const std::function<Stmt(const std::vector<PrimExpr>&)>& use) const {
     return transpose_quads(
@@ -179,14 +177,14 @@ class GemmKernel {
         [&](int row) { return load(b_.buffer, ramp(at + std::min<int64_t>(row, real - 1) * row_stride(b_), 1, 4)); },
         use);
   }
-  // A turned vector's place in the panel.
+  // Stores a transposed vector to the panel.
   Stmt put(const PrimExpr& k, const PrimExpr& column, const PrimExpr& value) const {
     return store(scratch_, ramp(k * width_ + column, 1, value->dtype.lanes), value);
   }
 
-  // The first rows of C under a vector of columns of B^T, whose steps are
-  // turned on their way and kept for the other rows. One vector at a time: with
-  // several, their common broadcasts would take the registers.
+  // The first rows of C under one vector of B^T's columns: transposes
+  // B's steps as it goes and stores them for the other rows. One vector
+  // at a time: several would need too many registers for broadcasts.
   Stmt turning_tile(const PrimExpr& batch, const PrimExpr& n0, const PrimExpr& column, int64_t valid) const {
     const int64_t b_row = row_stride(b_);
     const bool keep = p_.m > turning_;
@@ -195,7 +193,7 @@ class GemmKernel {
         {batch * a_batch_ + a_.offset, batch * b_batch_ + (n0 + column) * b_row + b_.offset}, [&](Index at) {
           auto steps = [&](PrimExpr k0, int first) {
             std::vector<Stmt> ahead;
-            // The next vector of columns is the next rows, one after another.
+            // The next vector of columns is the next rows of B, which are consecutive.
             if (b_is_far_ && first == 0 && b_row == p_.k)
               for (int64_t line = 0; line < v_ * 4 * element_ / 64; ++line)
                 ahead.push_back(
@@ -218,7 +216,7 @@ class GemmKernel {
         });
   }
 
-  // A vector of columns of B^T into the panel.
+  // Transposes one vector of B^T's columns to the panel.
   Stmt turn_columns(const PrimExpr& batch, const PrimExpr& n0, const PrimExpr& column, int64_t real) const {
     const int lanes = ends_in_half(real, v_, *context_.target) ? v_ / 2 : v_;
     return bind("rows_at", batch * b_batch_ + (n0 + column) * row_stride(b_) + b_.offset, [&](PrimExpr rows_at) {
@@ -244,8 +242,8 @@ class GemmKernel {
     return seq(std::move(parts));
   }
 
-  // A panel of B^T, `valid` columns of it, and the rows of C that are computed
-  // on the way.
+  // Transposes a panel of B^T with `valid` columns,
+  // computing the first rows of C on the way.
   void turn_panel(std::vector<Stmt>* body, const PrimExpr& batch, const PrimExpr& n0, int64_t valid) const {
     if (turning_ == 0 && p_.k < 4) {
       body->push_back(turn_short(batch, n0, valid));
@@ -258,7 +256,7 @@ class GemmKernel {
     if (valid % v_) body->push_back(turn(make_int(valid / v_ * v_), valid % v_));
   }
 
-  // The row tiles of one unit under the columns of a tile.
+  // A unit's row tiles under the columns of one tile.
   Stmt row_tiles(const PrimExpr& batch, const PrimExpr& part, const PrimExpr& n0, const PrimExpr& b_at,
                  int64_t valid) const {
     std::vector<Stmt> body;
@@ -277,7 +275,7 @@ class GemmKernel {
     return seq(std::move(body));
   }
 
-  // The row tiles of one unit under one panel.
+  // A unit's row tiles under one panel.
   Stmt column(const PrimExpr& batch, const PrimExpr& panel, const PrimExpr& part, int64_t valid) const {
     PrimExpr n0 = panel * width_;
     PrimExpr b_origin = packed_       ? panel * (p_.k * width_) + b_.offset
@@ -301,8 +299,8 @@ class GemmKernel {
     });
   }
 
-  // The last columns as dot products, which read beside A: B's rows, or a
-  // turned copy of few columns.
+  // The last columns as dot products; they read B's
+  // rows in place, or a transposed copy of few columns.
   Stmt rest(const PrimExpr& batch) const {
     GemmProblem few = p_;
     few.n = dots_;
@@ -334,24 +332,24 @@ class GemmKernel {
   const View &a_, &b_, &out_;
   const Epilogue& epilogue_;
   const KernelContext& context_;
-  int v_ = 0;                       // lanes of a vector of sums
-  int64_t dots_ = 0, columns_ = 0;  // columns of dot products, and of panels
+  int v_ = 0;                       // lanes of an accumulator vector
+  int64_t dots_ = 0, columns_ = 0;  // columns computed by dot products; by panels
   int64_t width_ = 0, panels_ = 0,
-          last_ = 0;                               // columns of a panel, panels, columns of the last one
-  DataType vector_;                                // of sums
-  bool packed_ = false, transposed_ = false;       // p_.b
+          last_ = 0;                               // columns per panel; panels; columns of the last panel
+  DataType vector_;                                // dtype of accumulator vectors
+  bool packed_ = false, transposed_ = false;       // kind of p_.b
   int64_t a_batch_ = 0, a_row_ = 0, b_batch_ = 0;  // element strides
-  int64_t out_batch_ = 0, out_row_ = 0;            // the same
-  Buffer scratch_, panel_;                         // a turned panel, and where tiles read B
-  int64_t b_k_ = 0;                                // stride of a step in panel_
-  int unroll_ = 1;                                 // steps of a turn of a tile's loop
-  int64_t element_ = 4;                            // bytes
+  int64_t out_batch_ = 0, out_row_ = 0;            // element strides of out
+  Buffer scratch_, panel_;                         // a transposed panel; the buffer from which tiles read B
+  int64_t b_k_ = 0;                                // stride between steps in panel_
+  int unroll_ = 1;                                 // steps per iteration of a tile's loop
+  int64_t element_ = 4;                            // bytes per element
   int turning_ = 0;                                // turning_rows
-  int64_t row_tiles_ = 0, row_tail_ = 0;           // of the other rows
+  int64_t row_tiles_ = 0, row_tail_ = 0;           // for the rows that do not transpose
   int64_t chunk_ = 1,
-          chunks_ = 1;  // row tiles of a unit, and units under a panel
+          chunks_ = 1;  // row tiles per unit; units under a panel
   bool b_is_far_ = false, panel_ahead_ = false, rows_ahead_ = false,
-       batch_ahead_ = false;  // hints: plan_hints
+       batch_ahead_ = false;  // prefetching, see plan_hints
   bool a_ahead_ = false, out_ahead_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles and costs of matrix products.
+// Tile sizes and cost model of matrix products.
 #include "topi/gemm_plan.h"
 
 #include <algorithm>
@@ -12,19 +12,19 @@ namespace tilewright::topi {
 
 namespace {
 
-// Scratch of one transposed panel; beyond it the dot-product form is used.
+// Limit on the scratch of one transposed panel; beyond it, dot products are used.
 constexpr int64_t kMaxScratchBytes = 64 << 10;
 
-// Rows whose stride is a multiple of 4 KiB share one 8-way set of the L1 cache.
+// Rows whose stride is a multiple of 4 KiB map to one 8-way set of the L1 cache.
 bool rows_alias(const GemmProblem& p) { return p.m > 1 && p.row_stride * p.dtype.bits / 8 % 4096 == 0; }
 
-// Rows that the tile which turns a panel of B on its way may have: the panel's
-// next steps need registers too.
+// The most rows a tile may have that transposes a panel
+// on the way: the panel's next steps need registers, too.
 constexpr int kTurningRows = 22;
 
-// Tiles of so many rows and one vector of columns, which read B's rows as they
-// lie and turn four steps of them at a time: shuffles run beside the
-// multiply-adds, pieces of 128 bits and broadcasts share the loads.
+// Tiles with one vector of columns that read B's rows in place and
+// transpose four steps at a time: shuffles run in parallel to
+// multiply-adds; loads of 128 bits and broadcasts share the load ports.
 double turning_tile_cycles(int rows, double cols, double k, const Target& target) {
   const double per_cycle = target.machine.fmas_per_cycle(target.vector_bits);
   const double step = std::max({rows / per_cycle, target.vector_bits / 256.0 + rows / 2.0, 4.2});
@@ -32,11 +32,11 @@ double turning_tile_cycles(int rows, double cols, double k, const Target& target
 }
 
 struct Rows {
-  int turning = 0;  // rows of the first tile, which turns the panel; 0: it is
-                    // turned before
+  int turning = 0;  // rows of the first tile, which transposes the panel; 0: it is
+                    // transposed before
   double cycles = 0;
 };
-// What the rows under a panel of so many column vectors take.
+// Cycles for the rows under a panel of `cols` column vectors.
 Rows column_of_rows(const GemmProblem& p, const GemmConfig& c, double cols, const Target& target) {
   const double k = static_cast<double>(p.k), panel = k * lanes_of(p, target) * panel_vectors(p, c) * 4;
   auto tiles = [&](int64_t m) {
@@ -82,7 +82,7 @@ int64_t columns_of_dots(const GemmProblem& p, const GemmConfig& c, const Target&
   const int64_t half = lanes_of(p, target) / (target.vector_bits >= 512 ? 2 : 1), columns = p.n % half;
   if (p.b == MatrixB::kPacked || columns == 0 || p.n < half || p.k < lanes_of(p, target)) return 0;
   if (columns * p.k * static_cast<int64_t>(p.dtype.bytes()) > kMaxScratchBytes / 4) return 0;
-  // They belong to the last panel, which one thread computes.
+  // The remaining columns belong to the last panel, which a single thread would compute.
   if (p.b == MatrixB::kRowMajor && p.batch < 8 && p.m / c.mr > kGemmChunk) return 0;
   GemmProblem whole = p, rest = p;
   whole.n -= columns, rest.n = columns;
@@ -97,15 +97,15 @@ double gemm_cycles(const GemmProblem& p, const GemmConfig& c, const Target& targ
   return panels_cycles(whole, c, target) + (rest.n ? dots_beside_panels(rest, target) : 0);
 }
 
-// Whether a turned panel has a place: on the stack, or nowhere because one tile
-// of rows is all that needs it.
+// Whether a transposed panel fits: on the stack, or
+// none is needed because one row tile covers all rows.
 bool panel_fits(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   if (p.k * lanes_of(p, target) * c.nr * static_cast<int64_t>(p.dtype.bytes()) <= kMaxScratchBytes) return true;
   return column_of_rows(p, c, c.nr, target).turning == p.m;
 }
 
-// Few rows do not pay for turning B, and a long reduction's panel does not fit
-// the stack.
+// Few rows do not pay for transposing B, and a
+// long reduction's panel does not fit the stack.
 bool takes_dots(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   return p.b == MatrixB::kTransposed &&
          (!panel_fits(p, c, target) || dot_cycles(p, target) < gemm_cycles(p, c, target));
@@ -130,7 +130,7 @@ int lanes_of(const GemmProblem& p, const Target& target) {
 }
 
 namespace {
-// Every tile that stays in registers, with its predicted cycles.
+// Visits every tile that fits the registers, with its predicted cycles.
 template <class F>
 void for_each_config(const GemmProblem& p, const Target& of, F visit) {
   const Target target = p.words() ? for_words(of) : of;
@@ -181,8 +181,8 @@ GemmConfig default_config(const GemmProblem& p, const Target& target) {
   if (rows <= 2 && p.panel > 0) {
     if (tile_fits(static_cast<int>(rows), p.panel, target)) best.mr = static_cast<int>(rows), best.nr = p.panel;
   } else if (rows <= 2 && p.b != MatrixB::kTransposed) {
-    // Few rows: the panels stream past once, and wide ones are one long stream
-    // with enough sums in flight.
+    // Few rows: panels are read once; wide ones give
+    // one long stream and enough independent sums.
     best.mr = static_cast<int>(rows);
     int64_t least = std::numeric_limits<int64_t>::max();
     for (int nr = max_cols; nr >= std::min(max_cols, 4); --nr) {
@@ -208,7 +208,7 @@ Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
 }
 
 bool packed_as_dots(const GemmProblem& p, const Target& target) {
-  // Few rows are streams of B; a long B is better read once for many rows.
+  // With few rows the product only streams B; a long B is better read once for many rows.
   if (p.words() || p.b != MatrixB::kPacked || p.m < 16 || p.n > 16 || p.k < lanes_of(p, target)) return false;
   if (2 * p.n * p.k * static_cast<int64_t>(p.dtype.bytes()) > target.machine.l2_bytes) return false;
   return dot_cycles(p, target) < 0.9 * gemm_cycles(p, default_config(p, target), target);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a transposed activation and few rows or a long reduction, or with few columns: vectors run along K of
-// both operands, nothing is transposed. A tile is v sums (rows x columns); a tree of shuffles and additions makes one
-// vector of them.
+// both operands, and nothing is transposed. A tile has v sums (rows x columns), which a tree of shuffles and additions
+// reduces to one vector.
 #include <algorithm>
 #include <limits>
 
@@ -14,21 +14,21 @@ using namespace tir;
 
 namespace {
 
-// Sums of a tile: rows x columns of the result, at most as many as a vector has lanes.
+// Shape of a tile: rows x columns of the result, at most as many as a vector has lanes.
 struct DotTile {
   int64_t rows, cols;
 };
 
-// v vectors -> one vector whose lane i is the sum of vector i's lanes, by v - 1 additions of shuffled pairs. While
-// pairs are 1 or 2 apart they stay within 128 bits, where shuffles are cheap; then whole quarters change places.
+// Reduces v vectors to one whose lane i is the sum of vector i's lanes, by v - 1 additions of shuffled pairs. For
+// distances 1 and 2 shuffles stay within 128 bits and are cheap; beyond, whole quarters are exchanged.
 PrimExpr sums_of(std::vector<PrimExpr> x, int v, const std::function<PrimExpr(PrimExpr)>& keep) {
   for (int distance = 1; distance < v; distance *= 2) {
     std::vector<PrimExpr> next;
     for (size_t i = 0; i < x.size(); i += 2) {
       std::vector<int> low, high;
       for (int lane = 0; lane < v; ++lane) {
-        // Lane bit `distance` says which of the two sums the lane belongs to; the summed half of the lane's other bit
-        // goes.
+        // Bit `distance` of the lane selects which of the two sums
+        // it holds; the lanes summed here differ in that bit.
         const bool second = lane & distance;
         int from = lane & ~distance;
         low.push_back(second ? v + from : from);
@@ -120,7 +120,7 @@ Stmt tile_of_dots(const GemmProblem& p, const View& a, const View& b, const View
       for (int64_t r = 0; r < rows; ++r) {
         Index index{m0 + r, n0};
         if (rank == 3) index.insert(index.begin(), batch);
-        // Vectors of a power of two, its rest masked: others have no machine form.
+        // A power of two with masked remainder: other lengths have no machine type.
         int lanes = 1;
         while (lanes < cols) lanes *= 2;
         std::vector<int> own;
@@ -158,7 +158,7 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
   auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows, int64_t cols) {
     return tile_of_dots(p, a, b, out, epilogue, *context.target, batch, m0, n0, rows, cols);
   };
-  // A unit of work is up to kColumns columns of a row tile, whole tiles of them.
+  // A unit of work is up to kColumns columns of a row tile, in whole tiles.
   constexpr int64_t kColumns = 128;
   const DotTile size = dot_tile(p, *context.target);
   const int64_t part_tiles = kColumns / size.cols, whole = p.n / size.cols, rest = p.n % size.cols;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cost model of matrix products and their kernel must agree on.
+// Decisions shared by the cost model of matrix products and their kernel.
 #pragma once
 #include "topi/gemm.h"
 
 namespace tilewright::topi {
 
-// Rows of A under a panel are shared out in such chunks; B's turned panel
-// serves all of them.
+// The rows of A under a panel are distributed in chunks of
+// this many tiles, all of which use B's transposed panel.
 constexpr int64_t kGemmChunk = 8;
 
-// Whether `valid` columns leave the last vector at most half full: it is
-// computed in half vectors then. 512-bit operations cost twice what 256-bit
-// ones do where the units are 256 bits wide, and no less elsewhere.
+// Whether `valid` columns leave the last vector at most half full, which
+// is then computed with half vectors. 512-bit operations cost twice as
+// much as 256-bit ones on 256-bit units, and no less elsewhere.
 bool ends_in_half(int64_t valid, int64_t v, const Target& target);
-// Rows of the first tile under a panel, which turns the panel on its way; 0: it
-// is turned before, or needs no turning.
+// Rows of the first tile under a panel, which transposes the panel on the way; 0: it is transposed before, or need not
+// be.
 int turning_rows(const GemmProblem& problem, const GemmConfig& config, const Target& target);
-// Columns of an activation B beyond whole (half) vectors that are dearer in one
-// of their own than as dot products: one to three, mostly.
+// The number of B's columns beyond whole (half) vectors that are cheaper as dot products than in a vector of their own:
+// mostly one to three.
 int64_t columns_of_dots(const GemmProblem& problem, const GemmConfig& config, const Target& target);
 
 }  // namespace tilewright::topi

@@ -16,10 +16,10 @@ using Padding = GridSampleProblem::Padding;
 
 int64_t taps_of_axis(Method method) { return method == Method::kNearest ? 1 : method == Method::kLinear ? 2 : 4; }
 
-// Positions in pixels and the weights around them, as the operator's reference has them, for vectors of points.
+// Pixel positions and their weights for vectors of points, by the formulas of the operator's reference.
 struct Sampler {
   const GridSampleProblem& p;
-  DataType t;  // with lanes
+  DataType t;  // vector dtype
 
   PrimExpr number(double v) const { return make_const(t, v); }
   PrimExpr whole(int64_t v) const { return broadcast(make_int(v), t.lanes); }
@@ -39,7 +39,7 @@ struct Sampler {
       if (p.padding == Padding::kBorder) x = clamp(x, 0, extent - 1);
       if (p.padding == Padding::kReflection) x = clamp(reflect(x, n), 0, extent - 1);
     }
-    constexpr double kFar = 1e9;  // beyond any picture; keeps infinities and NaN out of the integer conversions
+    constexpr double kFar = 1e9;  // outside any image; keeps infinities and NaN out of integer conversions
     return select(intrinsic(Intrinsic::k_isnan, {x}), number(-kFar), clamp(x, -kFar, kFar));
   }
   PrimExpr position(const PrimExpr& i, int64_t n) const {
@@ -59,7 +59,7 @@ struct Sampler {
   PrimExpr inside(const PrimExpr& i, int64_t n) const { return logical_and(le(whole(0), i), lt(i, whole(n))); }
 };
 
-// One axis's taps at a vector of points: where they are (whole numbers, unbounded) and how much they weigh.
+// The taps along one axis for a vector of points: positions (integral, unbounded) and weights.
 struct AxisTaps {
   std::vector<PrimExpr> at, weight;
 };
@@ -74,14 +74,14 @@ struct GridKernel {
   const size_t axes = p.data.size() - 2;
   const int lanes = p.out.back() < context.target->lanes(p.dtype.bits) / 2 ? 1 : context.target->lanes(p.dtype.bits);
   const int64_t each = taps_of_axis(p.method), taps = product(std::vector<int64_t>(axes, each));
-  // A run of points of the last dimension; its taps stay in the first cache.
+  // A run of points along the last dimension, whose taps fit the L1 cache.
   const int64_t width = p.out.back(),
                 run = std::min(round_up(width, lanes), round_up(std::max<int64_t>(16, 1024 / taps), lanes));
   const Buffer weights = make_buffer("weights", p.dtype, taps*run, Scope::kStack, 64),
                places = make_buffer("places", kInt64, taps*run, Scope::kStack, 64);
   const Sampler s{p, p.dtype.with_lanes(lanes)};
 
-  // Taps along axis d of the data for the vector of points at `point`; `keep` names a value.
+  // Taps along axis d of the data for the points at `point`; `keep` binds a value to a name.
   AxisTaps taps_along(size_t d, const Index& batch, const Index& point, const PrimExpr& mask,
                       const std::function<PrimExpr(const char*, PrimExpr)>& keep) const {
     AxisTaps found;
@@ -104,7 +104,7 @@ struct GridKernel {
     }
     return found;
   }
-  // Weights and places of the vector of points at `point` (the index in out but for batch and channel).
+  // Computes weights and indices for the points at `point` (out's index without batch and channel).
   Stmt find(const Index& batch, const Index& point, const PrimExpr& slot, const PrimExpr& mask) const {
     std::vector<AxisTaps> found(axes);
     std::vector<std::pair<PrimExpr, PrimExpr>> lets;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of (N, C, spatial...) at the points of a grid (N, spatial axes, points...), the last axis of the data first.
+// Samples (N, C, spatial...) at the points of a grid (N, spatial axes, points...); the grid's first coordinate is the
+// data's last axis.
 #pragma once
 #include "topi/view.h"
 
@@ -12,11 +13,11 @@ struct GridSampleProblem {
   Padding padding = Padding::kZeros;
   bool align_corners = true;
   std::vector<int64_t> data, out;  // shapes
-  DataType dtype = kFloat32;       // computed in: float32 or float64
+  DataType dtype = kFloat32;       // dtype of the computation: float32 or float64
 };
 
-// The taps of a run of points, weights and places, are found once for all channels; a place with weight 0 counts as 0
-// whatever it holds.
+// Weights and indices of the taps are computed once per run of points, for all channels; a tap with weight 0 counts as
+// 0 even if the data there is not finite.
 tir::Stmt grid_sample(const GridSampleProblem& problem, const View& data, const Operand& grid, const View& out,
                       const Epilogue& epilogue, const KernelContext& context);
 Cost estimate(const GridSampleProblem& problem, const Target& target);

@@ -9,7 +9,7 @@ using namespace tir;
 
 namespace {
 
-// A part of the last dimension and what it holds.
+// A run of the last dimension and how to compute it.
 struct Run {
   int64_t first, last;
   Operand value;
@@ -23,13 +23,13 @@ class Injective {
 
   Stmt stmt() const {
     std::vector<int64_t> outer(out_.shape.begin(), out_.shape.end() - 1);
-    // A short last dimension (blocks of channels): the one before it runs inside a unit as well, so that a unit's
-    // place, and whatever operands do not change along it, are found once for many vectors.
+    // With a short last dimension (channel blocks), the one before it is also inside a unit of work, so that the unit's
+    // index, and operands that do not change along it, are computed once for many vectors.
     const bool paired = !outer.empty() && vectors_of_row() <= (runs_.size() > 1 ? 4 : 2) && outer.back() > 1;
     const int64_t columns = paired ? outer.back() : 0;
     if (paired) outer.pop_back();
 
-    // Little outside the innermost loop: cut that one into parts of some vectors.
+    // Little work outside the innermost loop: split that one into parts of several vectors.
     const int64_t rows = product(outer), whole = runs_[0].extent() / lanes_;
     const int64_t length = paired ? columns : runs_.size() > 1 ? 1 : whole;
     const int64_t part =
@@ -39,7 +39,7 @@ class Injective {
     units.push_back(parts);
     return parallel_for(context_, "unit", product(units), [&](PrimExpr unit) {
       Index at = unravel(unit, units);
-      // Named once: operands use each of them several times.
+      // Bound to names, since operands use each several times.
       std::function<Stmt(size_t)> named = [&](size_t i) -> Stmt {
         if (i < at.size())
           return bind("i", at[i], [&](PrimExpr var) {
@@ -70,7 +70,7 @@ class Injective {
     index.push_back(std::move(from));
     return out_.store(index, run.value(index, lanes, mask), mask);
   }
-  // Vectors [first, end) of a run, some at a time where it is known how many they are.
+  // Vectors [first, end) of a run, unrolled if their number is known.
   Stmt vectors(const Index& at, const Run& run, const PrimExpr& first, const PrimExpr& end, int64_t count) const {
     int64_t unroll = count > 0 ? std::min<int64_t>(unroll_, count) : 1;
     while (count > 0 && count % unroll != 0) --unroll;
@@ -82,7 +82,7 @@ class Injective {
       return seq(std::move(stores));
     });
   }
-  // What is left of a run behind its whole vectors; null where nothing is.
+  // The remainder of a run behind its whole vectors; null if there is none.
   Stmt tail(const Index& at, const Run& run) const {
     const int64_t left = run.extent() % lanes_;
     if (left == 0) return {};
@@ -149,7 +149,7 @@ Stmt injective(const View& out, const RunOperand& value, const std::vector<int64
     runs.push_back({first, last, value(first, last)});
     first = last;
   }
-  // Few long rows: run after run, each cut into parts for the threads.
+  // Few long rows: run by run, each divided among threads.
   if (runs.size() > 1 && product(out.shape) / inner < 64 && inner >= 16 * lanes) {
     std::vector<Stmt> stmts;
     for (const Run& run : runs) stmts.push_back(Injective(out, {run}, lanes, config.unroll, context).stmt());

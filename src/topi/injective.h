@@ -11,12 +11,12 @@ struct InjectiveConfig {
   int unroll = 4;  // vectors per loop iteration where the extent allows
 };
 
-// The innermost loop runs along out's last dimension in vectors with one masked vector at the end; the outer dimensions
-// (the inner one too when there is little else) are split over threads. Callers that know every operand to be
-// contiguous pass flattened views. `value` is asked for `lanes` elements along the last dimension.
+// The innermost loop runs along out's last dimension in vectors, with one masked vector at the end; outer dimensions
+// (and the inner one if there is little else) are divided among threads. Callers with only contiguous operands pass
+// flattened views. `value` is called for `lanes` elements along the last dimension.
 tir::Stmt injective(const View& out, const Operand& value, const InjectiveConfig& config, const KernelContext& context);
-// The same with a last dimension in runs: `cuts` are where one ends and the next begins, ascending, and value(first,
-// last) is asked for elements of that run only. A vector never crosses a cut.
+// The last dimension is split into runs: `cuts` are the ascending positions between them, and value(first, last) only
+// gets elements of that run. A vector never crosses a cut.
 using RunOperand = std::function<Operand(int64_t first, int64_t last)>;
 tir::Stmt injective(const View& out, const RunOperand& value, const std::vector<int64_t>& cuts,
                     const InjectiveConfig& config, const KernelContext& context);

@@ -16,10 +16,10 @@ using namespace tir;
 namespace {
 
 int64_t group_width(const Conv2dProblem& p) { return p.in_channels / p.groups; }
-// Groups of 12 channels do not end where blocks do: a lane's group may reach into the block before or behind.
+// Groups of 12 channels do not end at block borders: a lane's group may extend into the previous or next block.
 bool crosses_blocks(const Conv2dProblem& p) { return p.lanes % group_width(p) != 0; }
 
-// Pixels of a row that `width` outputs side by side read.
+// Pixels of a row that `width` adjacent outputs read.
 int64_t used_pixels(const Conv2dProblem& p, int64_t width) {
   const ConvAxis columns = columns_of(p);
   int64_t used = 0;
@@ -40,15 +40,15 @@ double narrow_tile_cycles(const Conv2dProblem& p, const NarrowGroupsConfig& c, i
   const double pixels = static_cast<double>(height * width), w = static_cast<double>(group_width(p)),
                kw = static_cast<double>(p.kernel_width);
   const double pixels_in = static_cast<double>(height * used_pixels(p, width));
-  // Two shuffles where channels come from another part of the block, the first for several channels.
+  // Two shuffles if channels come from another part of the block; the first is shared by several channels.
   const double part = 4, moves = w > part ? 1 / std::min(part, static_cast<double>(c.channels)) : 0;
   const double sums = pixels * w * kw;
-  if (crosses_blocks(p)) {  // two elements from memory make a vector
+  if (crosses_blocks(p)) {  // a vector is assembled from two elements in memory
     const double crossing = std::max({sums / fmas, (2 * pixels_in * w + w * kw) / loads, 4.4 * w * kw});
     return static_cast<double>(p.kernel_height) * (crossing + 1 + kw * w / 4) + 24 + 2 * pixels / fmas;
   }
   const double shuffles = pixels_in * w * (1 + moves);
-  // Shuffles, one a cycle, share a unit that multiplies.
+  // Shuffles, one per cycle, share a port with multiplies.
   const double row = std::max({sums / fmas, (sums + shuffles) / (1.5 * fmas), shuffles, 4.4 * w * kw,
                                (pixels_in * w / c.channels + w * kw) / loads});
   return static_cast<double>(p.kernel_height) * (row + 1 + kw * w / 4) + 24 + 2 * pixels / fmas;
@@ -77,7 +77,7 @@ std::vector<NarrowGroupsConfig> narrow_groups_configs(const Conv2dProblem& p, co
   for (int64_t channels = 1; channels <= group_width(p) && group_width(p) % channels == 0; channels *= 2)
     for (int64_t height = 1; height <= std::min<int64_t>(p.out_height, 4); ++height)
       for (int64_t width = 1; width <= p.out_width; ++width) {
-        // Sums, weights, a pixel and its shuffled form share the registers.
+        // Registers hold sums, weights, a pixel and its shuffled form.
         if (height * width + channels * p.kernel_width + 2 > target.vector_registers) break;
         const NarrowGroupsConfig c{static_cast<int>(height), static_cast<int>(width), static_cast<int>(channels)};
         const double cycles = image_cycles(p, c, target);
@@ -117,14 +117,14 @@ struct NarrowGroupsKernel {
   const Buffer tap = make_buffer("tap", vector, c.channels* p.kernel_width, Scope::kRegister);
   const Buffer pixel = make_buffer("pixel", vector, 1, Scope::kRegister);
 
-  // What is known of a block of channels: where it begins in the group of its first lane, and how many of its lanes
-  // belong to groups.
+  // A block's position: where its first lane lies within
+  // its group, and how many of its lanes belong to groups.
   struct Block {
     int64_t start, lanes;
   };
-  // Pixels (h0 + r, w0 + i) of a block of channels, whose sums are `acc`.
+  // Pixels (h0 + r, w0 + i) of a channel block, with sums `acc`.
   struct Tile {
-    const Index& at;  // image, block of channels, tile of rows
+    const Index& at;  // image, channel block, row tile
     Block block;
     PrimExpr h0, w0, data_at, weights_at;
     int height, width;
@@ -150,7 +150,7 @@ struct NarrowGroupsKernel {
     return allocate(tap, allocate(pixel, all));
   }
 
-  // Blocks that begin at the same place of a group are alike, but for the last, which may have lanes of no group.
+  // Blocks that begin at the same position within a group share code, except the last, which may have unused lanes.
   Stmt each_kind_of_block(const PrimExpr& block, const std::function<Stmt(const Block&)>& body) const {
     if (!crosses_blocks(p)) return body({0, v});
     const int64_t kinds = width_of_group / std::gcd(width_of_group, int64_t{v}), blocks = ceil_div(p.out_channels, v);
@@ -206,7 +206,7 @@ struct NarrowGroupsKernel {
     });
   }
 
-  // A row of the window: some of a group's channels at a time, whose weights are held while the pixels pass.
+  // A row of the window: for some of a group's channels at a time, with weights in registers while pixels are read.
   Stmt taps_of_row(const Tile& t, const PrimExpr& kh) const {
     return bind("row", t.data_at + kh * (p.dilation_height * in.height), [&](const PrimExpr& row) {
       const PrimExpr weights_row = t.weights_at + kh * (p.kernel_width * width_of_group * v);
@@ -244,8 +244,8 @@ struct NarrowGroupsKernel {
       steps->insert(steps->end(), uses.begin(), uses.end());
     }
   }
-  // Each lane's own group's channel: 128-bit parts to their places first, which several channels share, then lanes
-  // within the parts.
+  // Brings each lane its group's channel: first a shuffle of 128-bit parts, shared by several channels, then one within
+  // the parts.
   PrimExpr own_channel(const PrimExpr& block, int64_t channel) const {
     const int part = 16 / static_cast<int>(vector.element().bytes());
     std::vector<int> parts, lanes;
@@ -258,8 +258,8 @@ struct NarrowGroupsKernel {
     for (int l = 0; l < v; ++l) in_place = in_place && parts[static_cast<size_t>(l)] == l;
     return shuffle({in_place ? block : shuffle({block}, parts)}, lanes);
   }
-  // The same where a block's groups begin and end in others: each group's channel fills the group's lanes. Lanes of no
-  // group are zero.
+  // The same where groups cross block borders: each group's channel is loaded and broadcast to the group's lanes.
+  // Unused lanes are zero.
   PrimExpr own_element(const Block& block, const PrimExpr& at_pixel, int64_t channel) const {
     PrimExpr out;
     auto take = [&](int64_t from_lane, const PrimExpr& value) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped convolution on channel-blocked activations, where a block of channels holds several groups: each output lane
-// takes its own group's input channel, by a shuffle of the pixel's block, and a shuffled pixel meets every tap of a row
-// that uses it. Groups of 12, which reach over the ends of blocks, take it from memory. Padding is the input's halo.
+// Grouped convolution on channel-blocked activations in which a block of channels holds several groups: each output
+// lane gets its own group's input channel by a shuffle of the pixel's block; a shuffled pixel is used by all taps of a
+// row that it meets. Groups of 12, which cross block borders, read it from memory. Padding is the input's halo.
 #pragma once
 #include "topi/conv2d_nchwc.h"
 
@@ -9,7 +9,7 @@ namespace tilewright::topi {
 
 struct NarrowGroupsConfig {
   int tile_height = 1, tile_width = 7;  // output pixels of a register tile
-  int channels = 1;                     // input channels of a group whose weights are held while a row of pixels passes
+  int channels = 1;                     // input channels of a group whose weights stay in registers for a row of pixels
   bool operator==(const NarrowGroupsConfig&) const = default;
   static constexpr auto fields() {
     using C = NarrowGroupsConfig;
@@ -18,17 +18,17 @@ struct NarrowGroupsConfig {
   }
 };
 
-// Whether the kernel takes groups of so many input and output channels: a block of `lanes` holds several of them, or
-// parts of two.
+// Whether the kernel supports these numbers of channels per group: a block of `lanes` holds several groups, or parts of
+// two.
 bool is_narrow_group(int64_t in, int64_t out, int64_t lanes);
 
-// The fastest by the cost model, then the others; at most `most`.
+// Fastest first by the cost model; at most `most`.
 std::vector<NarrowGroupsConfig> narrow_groups_configs(const Conv2dProblem& problem, const Target& target, size_t most);
 bool fits(const Conv2dProblem& problem, const NarrowGroupsConfig& config);
 Cost estimate(const Conv2dProblem& problem, const NarrowGroupsConfig& config, const Target& target);
 
-// data: (N, ceil(C/v), H, W, v), halo >= halo_need. weights: (ceil(C/v), 1, kh, kw, channels of a group, v) contiguous:
-// a lane's weights are its output channel's. out: (N, ceil(C/v), OH, OW, v).
+// data: (N, ceil(C/v), H, W, v), halo >= halo_need. weights: (ceil(C/v), 1, kh, kw, channels per group, v) contiguous;
+// each lane has the weights of its output channel. out: (N, ceil(C/v), OH, OW, v).
 tir::Stmt narrow_groups_conv2d_nchwc(const Conv2dProblem& problem, const NarrowGroupsConfig& config, const View& data,
                                      const View& weights, const View& out, const Epilogue& epilogue,
                                      const KernelContext& context);

@@ -13,7 +13,7 @@ using namespace tir;
 
 namespace {
 
-// Rows up to this many bytes are kept on the stack between passes; longer ones are computed again.
+// Rows up to this size are kept on the stack between passes; longer ones are recomputed.
 constexpr int64_t kMaxRowBytes = 64 << 10;
 
 PrimExpr as_type(DataType dtype, PrimExpr value) {
@@ -24,7 +24,7 @@ PrimExpr as_float32(PrimExpr value) { return as_type(kFloat32, std::move(value))
 
 PrimExpr exp_of(PrimExpr x) { return intrinsic(Intrinsic::k_exp, {std::move(x)}); }
 
-// Softmax along an axis that is not the last: every lane has its own maximum and sum.
+// Softmax along an axis that is not the last: each lane has its own maximum and sum.
 Stmt softmax_inner(const SoftmaxProblem& p, int axis, const Operand& input, const View& out, const Epilogue& epilogue,
                    const KernelContext& context) {
   const int rank = static_cast<int>(p.shape.size());
@@ -92,7 +92,7 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
       };
       RowReduction largest({ReduceKind::kMax, p.dtype}, lanes, extent),
           total({ReduceKind::kSum, p.dtype}, lanes, extent);
-      // Pass 1 keeps the operand's values, pass 2 their exponentials.
+      // Pass 1 stores the operand's values, pass 2 their exponentials.
       auto keep = [&](PrimExpr i, PrimExpr x, const PrimExpr& mask) {
         return keeps_row ? store(row, in_row(i, x->dtype.lanes), x, mask) : seq({});
       };
@@ -150,7 +150,7 @@ Stmt layer_norm(const LayerNormProblem& p, const Operand& input, const View& out
       auto kept = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
         return keeps_row ? load(row, in_row(i, n), mask) : value(i, n, mask);
       };
-      // The variance is summed about the mean: sums of squares lose it when the mean is large.
+      // The variance is summed around the mean: a sum of squares would cancel when the mean is large.
       auto normalise = [&](const PrimExpr& mean, const PrimExpr& mean_square) {
         PrimExpr scale = div(make_float(1), intrinsic(Intrinsic::k_sqrt, {mean_square + make_float(p.epsilon)}));
         return bind("scale", scale, [&](PrimExpr scale) {

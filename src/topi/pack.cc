@@ -12,7 +12,7 @@ namespace tilewright::topi {
 
 namespace {
 
-// Packing moves bits, so it is written once per element size.
+// Packing copies bits, so that there is one version per element size.
 template <class F>
 void with_element(DataType dtype, const F& f) {
   switch (dtype.bytes()) {
@@ -30,7 +30,8 @@ void with_element(DataType dtype, const F& f) {
 
 bool is_bfloat(uint32_t bits) { return (bits & 0xffff) == 0; }
 
-// Normal halves have ten digits behind the point and exponents from -14 to 15; those below are multiples of 2^-24.
+// Normal half-precision numbers have ten fraction bits and exponents from -14 to 15; subnormal ones are multiples of
+// 2^-24.
 bool is_half(uint32_t bits) {
   const uint32_t magnitude = bits & 0x7fffffff;
   if (magnitude >= 0x38800000) return magnitude < 0x47800000 && (bits & 0x1fff) == 0;
@@ -69,7 +70,7 @@ Tensor pack_conv2d_weights(const Tensor& weights, int lanes, int64_t ic_block) {
         T* block = to + (ob * ic_blocks + ib) * taps * ic_block * v;
         const int64_t os = std::min(v, oc - ob * v), is = std::min(ic_block, ic - ib * ic_block);
         const T* source = from + (ob * v * ic + ib * ic_block) * taps;
-        // The destination is walked in order: writes are the dearer side.
+        // In the destination's order: writes are the expensive side.
         for (int64_t t = 0; t < taps; ++t)
           for (int64_t i = 0; i < is; ++i) {
             T* row = block + (t * ic_block + i) * v;
@@ -113,7 +114,7 @@ Tensor pack_dense(const Tensor& b, bool transposed, int64_t width) {
         }
         continue;
       }
-      // Blocks of one cache line of k, so that each line of the source is read once.
+      // Blocks of one cache line along k, so that each source line is read once.
       constexpr int64_t kLine = 64 / sizeof(T);
       for (int64_t i0 = 0; i0 < k; i0 += kLine) {
         const int64_t i1 = std::min(k, i0 + kLine);

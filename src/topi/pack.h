@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights into the layouts that kernels stream: done once, at compile time, natively. Padding is zero.
+// Packs weights into the layouts that kernels stream: once, at compile time, natively. Padding is zero.
 #pragma once
 #include "base/tensor.h"
 
@@ -15,8 +15,8 @@ Tensor pack_dense(const Tensor& b, bool transposed, int64_t width);
 // (N, C, spatial...) -> (N, ceil(C/v), spatial..., v); a vector (C) -> (ceil(C/v), v).
 Tensor pack_channels(const Tensor& value, int channel_axis, int lanes);
 
-// The narrowest of float16, bfloat16 and float32 that holds every value of a float32 tensor; another tensor's own
-// dtype.
+// The narrowest of float16, bfloat16 and float32 that represents all values of a float32 tensor exactly; for other
+// tensors their dtype.
 DataType small_dtype_of(const Tensor& values);
 Tensor converted(const Tensor& values, DataType dtype);
 

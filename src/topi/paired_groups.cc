@@ -14,8 +14,8 @@ using namespace tir;
 
 namespace {
 
-// Channels of a group, and what a pair of groups holds: blocks of output channels, of which those before `middle`
-// belong to the first group and those behind it to the second.
+// Channels per group and blocks per pair of groups: output blocks before `middle` belong to the first group, those
+// behind it to the second.
 struct Pairs {
   explicit Pairs(const Conv2dProblem& p)
       : in(p.in_channels / p.groups),
@@ -27,13 +27,13 @@ struct Pairs {
         lone(p.groups % 2 != 0) {}
   int64_t in, out, v, count;
   int cols, middle;
-  bool lone;  // the last pair is one group
+  bool lone;  // the last pair has one group only
 };
 
-// Input channels of the unrolled part of the reduction's loop: channels of one are in one block.
+// Unrolled input channels of the reduction loop; those of one iteration are in one block.
 constexpr int64_t kChannelsUnrolled = 4;
 
-// Vectors beside the sums: the weights of a step, both groups' elements and the two as one.
+// Registers besides the sums: the weights of a step, both groups' elements, and the two combined.
 bool pair_fits(int width, int cols, const Target& target) { return width * cols + cols + 3 <= target.vector_registers; }
 
 double pair_tile_cycles(const Conv2dProblem& p, int64_t width, int first, int cols, const Target& target) {
@@ -44,7 +44,7 @@ double pair_tile_cycles(const Conv2dProblem& p, int64_t width, int first, int co
   const bool blends = first <= pairs.middle && pairs.middle < first + cols;
   const double elements = (first <= pairs.middle ? 1 : 0) + (first + cols > pairs.middle ? 1 : 0);
   const auto rows = static_cast<double>(width);
-  // A blend runs beside multiply-adds, but not for nothing.
+  // A blend can run in parallel to multiply-adds, but still costs issue slots.
   const double sums = (rows * cols + (blends ? 0.3 * rows : 0)) / fmas;
   const double step = std::max({sums, (cols + rows * elements * 1.1) / loads, 4.6}) + 0.15;
   return step * static_cast<double>(p.kernel_height * p.kernel_width * pairs.in) + 30 + 2.0 * rows * cols / fmas;
@@ -117,7 +117,7 @@ Tensor pack_paired_weights(const Tensor& halves, const Conv2dProblem& p) {
   Tensor packed = Tensor::zeros(halves.dtype(), paired_weight_shape(p));
   const std::byte* from = halves.raw();
   std::byte* to = packed.mutable_raw();
-  const int64_t per_pair = 2 * pairs.cols;  // halves of blocks
+  const int64_t per_pair = 2 * pairs.cols;  // half blocks
   for (int64_t block = 0; block < p.out_channels / lanes; ++block)
     for (int64_t tap = 0; tap < taps; ++tap)
       for (int64_t ic = 0; ic < pairs.in; ++ic) {
@@ -144,12 +144,12 @@ struct PairedGroupsKernel {
                second_element = make_buffer("second_element", vector, 1, Scope::kRegister),
                both_elements = make_buffer("both_elements", vector, 1, Scope::kRegister);
 
-  // Pixels w0 ... of a row, by output blocks `first` ... of a pair.
+  // Pixels of a row from w0 on, by output blocks of a pair from `first` on.
   struct Tile {
     const Index& at;  // image, pair, row
     PrimExpr w0, data_at, weights_at;
     int width, first, cols;
-    bool alone;  // the pair is one group
+    bool alone;  // the pair has one group only
     Buffer acc, held;
     bool takes_first(int middle) const { return first <= middle; }
     bool takes_second(int middle) const { return first + cols > middle && !alone; }
@@ -169,7 +169,7 @@ struct PairedGroupsKernel {
 
   Stmt row(const Index& at, bool alone) const {
     std::vector<Stmt> body;
-    // A group alone has its own blocks and the middle one.
+    // A single group has its own blocks and the middle one.
     const int columns = alone ? pairs.middle + 1 : pairs.cols;
     for (int first = 0; first < columns; first += c.cols) {
       const int cols = std::min(c.cols, columns - first);
@@ -224,7 +224,7 @@ struct PairedGroupsKernel {
         const PrimExpr tap_at = t.data_at + (kh * (p.dilation_height * in.height) + kw * (p.dilation_width * in.width));
         const PrimExpr weights_at = t.weights_at + (kh * p.kernel_width + kw) * (pairs.in * pairs.cols * v);
         return loop("ic", steps, [&](const PrimExpr& ic) {
-          // The second group's channels begin half a block further on, behind the first's.
+          // The second group's channels follow the first's, beginning half a block further.
           auto place = [&](const PrimExpr& step) {
             return tap_at + (floordiv(step, per_block) * in.block + floormod(step, per_block) * kChannelsUnrolled);
           };
@@ -265,8 +265,8 @@ struct PairedGroupsKernel {
     }
     return seq(std::move(body));
   }
-  // The first group's element in the lower half, the second's in the upper; zeros where there is none, for whatever
-  // lies there must not meet the weights' zeros.
+  // The first group's element in the lower half, the second's in the upper. Zero without a second group: anything else
+  // there, times zero weights, could give NaN.
   PrimExpr both(bool alone) const {
     std::vector<int> lanes;
     for (int l = 0; l < v; ++l) lanes.push_back(l < v / 2 ? l : v + l);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped convolution whose groups end in half a block of channels (24, 40, 56 of 16): two groups side by side fill
-// whole blocks. The block in the middle belongs to both, each half of it taking its own group's input channel, so that
-// every operation is on whole vectors. Padding is the input's halo.
+// Grouped convolution whose groups end in half a channel block (24, 40, 56 of 16): pairs of groups fill whole blocks.
+// The middle block belongs to both; each half uses its own group's input channel, so that all operations are on whole
+// vectors. Padding is the input's halo.
 #pragma once
 #include "base/tensor.h"
 #include "topi/conv2d_nchwc.h"
@@ -9,8 +9,8 @@
 namespace tilewright::topi {
 
 struct PairedGroupsConfig {
-  int tile_width = 7;  // output pixels of a register tile, side by side
-  int cols = 3;        // blocks of output channels of a register tile
+  int tile_width = 7;  // adjacent output pixels of a register tile
+  int cols = 3;        // output channel blocks of a register tile
   bool operator==(const PairedGroupsConfig&) const = default;
   static constexpr auto fields() {
     using C = PairedGroupsConfig;
@@ -18,15 +18,15 @@ struct PairedGroupsConfig {
   }
 };
 
-// Whether the kernel takes this problem, which conv2d_nchwc does in halves of blocks (Conv2dProblem::split).
+// Whether the kernel supports this problem, which conv2d_nchwc computes in half blocks (Conv2dProblem::split).
 bool has_paired_groups(const Conv2dProblem& problem);
-// The fastest by the cost model, then the others; at most `most`.
+// Fastest first by the cost model; at most `most`.
 std::vector<PairedGroupsConfig> paired_groups_configs(const Conv2dProblem& problem, const Target& target, size_t most);
 bool fits(const Conv2dProblem& problem, const PairedGroupsConfig& config);
 Cost estimate(const Conv2dProblem& problem, const PairedGroupsConfig& config, const Target& target);
 
 // Packed weights: (pairs, kh, kw, input channels of a group, output blocks of a pair, lanes of two halves), from those
-// of conv2d_nchwc for halves. The last pair may be one group, the rest of its middle block is zero.
+// of conv2d_nchwc for half blocks. If the last pair has one group only, the other half of its middle block is zero.
 std::vector<int64_t> paired_weight_shape(const Conv2dProblem& problem);
 Tensor pack_paired_weights(const Tensor& halves, const Conv2dProblem& problem);
 

@@ -18,8 +18,8 @@ PrimExpr lowest(DataType dtype) {
   return make_int(dtype.bits >= 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (dtype.bits - 1)), dtype);
 }
 
-// Taps [lo, hi) of a window along one axis that lie inside [0, extent); `inside_pad` counts those inside the padding
-// too.
+// The taps [lo, hi) of a window along one axis inside [0, extent); `counted` includes those in the padding, if the
+// divisor does.
 struct Window {
   PrimExpr lo, hi, counted;
 };
@@ -31,13 +31,13 @@ Window clamp_window(const PrimExpr& at, int64_t stride, int64_t kernel, int64_t 
   return {lo, max(below(extent), lo), below(extent + pad_after)};
 }
 
-// One axis's outputs whose windows lie wholly inside: [first, last).
+// The outputs [first, last) of an axis whose windows are entirely inside.
 struct Interior {
   int64_t first, last;
 };
 Interior interior(int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t pad, int64_t in) {
   int64_t first = std::min(out, ceil_div(pad, stride));
-  int64_t room = in + pad - (kernel - 1) * dilation - 1;  // largest start offset that stays inside
+  int64_t room = in + pad - (kernel - 1) * dilation - 1;  // the largest start offset that stays inside
   int64_t last = room < 0 ? first : std::min(out, room / stride + 1);
   return {first, std::max(first, last)};
 }
@@ -96,7 +96,7 @@ class Pool {
     PrimExpr data_row;
   };
 
-  // A row of stride 1: whole vectors, whose lanes know which taps of theirs lie inside.
+  // A row with stride 1: whole vectors with masks for taps outside.
   Stmt masked_row(const Place& place, Interior middle) const {
     const int64_t first = round_up(middle.first, lanes_), last = std::max(first, middle.last / lanes_ * lanes_);
     std::vector<Stmt> body;
@@ -106,7 +106,7 @@ class Pool {
     return seq(std::move(body));
   }
 
-  // One vector of outputs from column w on, some of whose windows reach beyond the row.
+  // One vector of outputs from column w on, some of whose windows extend past the row.
   Stmt edge(const Place& place, int64_t w) const {
     const DataType vector = acc_type_.with_lanes(lanes_);
     const Buffer acc = make_buffer("acc", vector, 1, Scope::kRegister);
@@ -153,7 +153,7 @@ class Pool {
                     seq({store(acc, zero, neutral), taps, out_.store(index, epilogue_(result, index, mask), mask)}));
   }
 
-  // body(address of column 0) for every row (and plane) of the windows that lies inside.
+  // Calls body(address of column 0) for every row (and plane) of the windows inside the data.
   Stmt over_rows(const Place& place, const PrimExpr& from, const std::function<Stmt(PrimExpr)>& body) const {
     PrimExpr kd = make_var("kd"), kh = make_var("kh");
     PrimExpr at = from + kh * (p_.dilation_height * height_stride_);
@@ -162,7 +162,7 @@ class Pool {
     if (p_.kernel_depth == 1) return rows;
     return make_for(kd, place.planes.lo, place.planes.hi - place.planes.lo, rows);
   }
-  // Taps that an average's divisor counts, but for those along the row.
+  // The number of taps, except along the row, that an average's divisor counts.
   PrimExpr outer_taps(const Place& place) const {
     PrimExpr taps = p_.count_include_pad ? place.rows.counted : place.rows.hi - place.rows.lo;
     if (p_.kernel_depth > 1)
@@ -178,7 +178,7 @@ class Pool {
   }
 
   Stmt border(const Place& place, int64_t first, int64_t last) const {
-    constexpr int64_t kFew = 3;  // are written out: their taps are known then
+    constexpr int64_t kFew = 3;  // unrolled, so that taps are known
     if (last - first > 1 && last - first <= kFew) {
       std::vector<Stmt> columns;
       for (int64_t w = first; w < last; ++w) columns.push_back(border(place, w, w + 1));
@@ -212,7 +212,7 @@ class Pool {
       body.push_back(tile(place, make_int(middle.last - rest), 1, lanes_, tail_mask(lanes_, rest), all));
       rest = 0;
     }
-    // Lanes a stride apart have no masks: narrower vectors finish the row.
+    // With a stride there are no masked loads: narrower vectors finish the row.
     for (int lanes = lanes_ / 2; rest > 0; lanes /= 2)
       if (rest >= lanes) {
         body.push_back(tile(place, make_int(middle.last - rest), 1, lanes, {}, all));
@@ -293,7 +293,7 @@ Stmt pool_nchwc(const PoolProblem& p, const View& data, const View& out, const E
 
 Stmt pool_nchw(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue,
                const KernelContext& context) {
-  // Lanes two apart are two loads and a shuffle; farther apart they would be gathers, dearer than the scalar code.
+  // A stride of two is two loads and a shuffle; larger strides would need gathers, slower than scalar code.
   bool vectors = p.stride_width <= 2 && data.strides.back() == 1 && out.strides.back() == 1 && p.out_width > 1;
   int lanes = vectors ? context.target->lanes(std::max<int>(32, data.dtype().bits)) : 1;
   return each_row(Pool(p, data, out, epilogue, false, lanes), p, out, context);

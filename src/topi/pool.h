@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling. Windows are clamped to the input, so neither padding nor a halo is read; a window's border rows and columns
-// are handled by tiles of their own.
+// Pooling. Windows are clamped to the input, so neither padding nor a halo is read; border rows and columns have their
+// own tiles.
 #pragma once
 #include "topi/view.h"
 
@@ -10,13 +10,13 @@ enum class PoolKind { kMax, kAverage };
 
 struct PoolProblem {
   PoolKind kind = PoolKind::kMax;
-  int64_t in_height = 0, in_width = 0, out_height = 0, out_width = 0;  // ceil mode is in the output's extents
+  int64_t in_height = 0, in_width = 0, out_height = 0, out_width = 0;  // the output's extents include ceil_mode
   int64_t kernel_height = 1, kernel_width = 1, stride_height = 1, stride_width = 1;
   int64_t dilation_height = 1, dilation_width = 1;
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
   int64_t in_depth = 1, out_depth = 1, kernel_depth = 1, stride_depth = 1, dilation_depth = 1;
   int64_t pad_front = 0, pad_back = 0;
-  bool count_include_pad = false;  // average: the divisor counts padded elements (but none beyond the padding)
+  bool count_include_pad = false;  // average: the divisor counts padding (but nothing beyond it)
 };
 
 // data, out: (N, C/v, [D,] H, W, v), vectors along v; or (N, C, [D,] H, W) with C == 1 allowed, vectors along W when
@@ -25,7 +25,7 @@ tir::Stmt pool_nchwc(const PoolProblem& problem, const View& data, const View& o
                      const KernelContext& context);
 tir::Stmt pool_nchw(const PoolProblem& problem, const View& data, const View& out, const Epilogue& epilogue,
                     const KernelContext& context);
-// Mean (or largest) over H and W of (N, C/v, H, W, v), to out (N, C/v, 1, 1, v).
+// Mean (or maximum) over H and W of (N, C/v, H, W, v), to out (N, C/v, 1, 1, v).
 tir::Stmt global_pool_nchwc(PoolKind kind, const View& data, const View& out, const Epilogue& epilogue,
                             const KernelContext& context);
 Cost estimate(const PoolProblem& problem, double planes, const Target& target);  // planes: N*C

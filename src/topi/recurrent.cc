@@ -12,7 +12,7 @@ using namespace tir;
 
 namespace {
 
-// Elements of stack for the states of a tile's samples.
+// Limit on stack elements for the states of a tile's samples.
 constexpr int64_t kMaxStateElements = 8192;
 
 PrimExpr number(const PrimExpr& like, double v) { return make_const(like->dtype, v); }
@@ -83,7 +83,7 @@ class Scan {
     return direction_ * view.strides[0] + (sample_ + r) * view.strides[1] + unit + view.offset;
   }
 
-  // All steps of rows_ samples, with direction `d`'s activations.
+  // All steps of rows_ samples, with the activations of direction `d`.
   Stmt sequence(int64_t d) {
     f_ = p_.activations.data() + static_cast<size_t>(d) * activations_each();
     temp_ = make_buffer("cell", vector_, 4, Scope::kRegister);
@@ -95,7 +95,7 @@ class Scan {
       update_ = make_buffer("update", p_.dtype, states, Scope::kStack, 64);
       reset_ = make_buffer("reset", p_.dtype, states, Scope::kStack, 64);
     }
-    // Vectors of a state between the stack and a tensor: f(stack index, tensor index, mask).
+    // Copies a state between stack and tensor by vectors: f(stack index, tensor index, mask).
     auto copy = [&](const View& view, const std::function<Stmt(PrimExpr, PrimExpr, PrimExpr)>& f) {
       std::vector<Stmt> rows;
       for (int r = 0; r < rows_; ++r) {
@@ -150,7 +150,7 @@ class Scan {
     return all;
   }
 
-  // Step number s, at time t.
+  // Iteration s, at time step t.
   Stmt step(const PrimExpr& s, const PrimExpr& t) {
     const int64_t states = rows_ * padded_;
     return bind("now", floormod(s, 2) * states, [&](PrimExpr now) {
@@ -166,7 +166,7 @@ class Scan {
     });
   }
 
-  // The gates from `first` on of every unit (or of this thread's group of units).
+  // `count` gates from `first` on for all units (or this thread's group of units).
   Stmt pass(int64_t first, int count) {
     auto group = [&](const PrimExpr& g) {
       return bind("group", g, [&](PrimExpr at) { return tile(at, first, count); });
@@ -202,7 +202,7 @@ class Scan {
       std::vector<Stmt> body{acc.clear(), loop("k", p_.hidden / unroll, [&](PrimExpr k) {
                                std::vector<Stmt> steps;
                                for (int u = 0; u < unroll; ++u) {
-                                 // One step reads weights that nothing has read since the last run.
+                                 // A single step reads weights that nothing has read since the last run: prefetch them.
                                  if (p_.packed && p_.steps == 1)
                                    prefetch_ahead(&steps, o_.r.buffer, r_at + k * (unroll * row_width), u * row_width,
                                                   row_width, kPrefetchBytesFewRows);
@@ -226,14 +226,14 @@ class Scan {
     });
   }
 
-  // The lanes from `unit` on that are real, for block b of a group.
+  // The valid lanes from `unit` on, for block b of a group.
   PrimExpr unit_mask(int b, const PrimExpr& unit) const {
     return p_.hidden % v_ && b == c_.blocks - 1
                ? lt(ramp(make_int(0), 1, v_), broadcast(make_int(p_.hidden) - unit, v_))
                : PrimExpr();
   }
 
-  // The activations of `v_` units of sample r, from the products with the state.
+  // Computes `v_` units of sample r from the gate sums.
   Stmt cell(int r, int b, const PrimExpr& unit, int64_t first, const std::function<PrimExpr(int)>& sum) {
     const PrimExpr mask = unit_mask(b, unit);
     const PrimExpr row = make_int(r), stack = ramp(unit + r * padded_, 1, v_);
@@ -254,7 +254,7 @@ class Scan {
       return parallel_units_ ? load(o_.h0.buffer, ramp(state_at(o_.h0, row, unit), 1, v_), mask)
                              : load(h_, ramp(now_ + unit + r * padded_, 1, v_));
     };
-    // The new state to where the next step and the reader find it.
+    // Stores the new state for the next step and the results.
     auto done = [&](const PrimExpr& h) {
       std::vector<Stmt> body{keep(3, h)};
       body.push_back(o_.y.store({time_, direction_, sample_ + r, unit}, temp(3), mask));
@@ -328,7 +328,7 @@ std::vector<RecurrentConfig> configs(const RecurrentProblem& p, const Target& ta
   RecurrentConfig best;
   int64_t work = 0;
   std::vector<Weighed<RecurrentConfig>> all;
-  // The most sums in flight: they hide latencies, and several samples share each vector of weights.
+  // As many independent sums as possible: they hide latencies, and samples share each weight vector.
   for (int rows = 1; rows <= std::min<int64_t>(p.batch, 4); ++rows)
     for (int blocks = 1; blocks <= units; ++blocks) {
       const int cols = static_cast<int>(p.gates()) * blocks;

@@ -13,7 +13,7 @@ namespace {
 
 bool reduced(const std::vector<int>& axes, int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
 
-// Nested loops over the reduced dimensions in `axes`, setting index; the body sees them all.
+// Nested loops over the dimensions in `axes`, which set `index` for the body.
 Stmt over(const std::vector<int64_t>& shape, const std::vector<int>& axes, size_t level, Index& index,
           const std::function<Stmt()>& body) {
   if (level == axes.size()) return body();
@@ -32,7 +32,7 @@ struct Reduction {
       if (!reduced(p.axes, i)) kept.push_back(i);
   }
 
-  // Vectors along the reduced last dimension; each output is one horizontal reduction.
+  // Vectors along the reduced last dimension; each output ends in one horizontal reduction.
   Stmt along_rows() const {
     std::vector<int64_t> units;
     for (int i : kept) units.push_back(p.shape[i]);
@@ -54,7 +54,7 @@ struct Reduction {
     });
   }
 
-  // Vectors along the kept last dimension: every lane is its own sum.
+  // Vectors along a kept last dimension: each lane is a separate sum.
   Stmt along_lanes() const {
     const int64_t inner = p.shape.back(), vectors = inner / lanes, tail = inner % lanes;
     std::vector<int64_t> units;

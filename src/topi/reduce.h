@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions, softmax and normalisation over operands computed on the fly. The order of every sum is fixed by the
-// shape: several vector accumulators, then a tree over lanes.
+// Reductions, softmax and normalisation over operands computed on the fly. The shape alone fixes the order of sums:
+// several vector accumulators, then a tree over lanes.
 #pragma once
 #include "topi/view.h"
 
@@ -11,17 +11,17 @@ enum class ReduceKind { kSum, kMean, kProd, kMax, kMin };
 struct ReduceProblem {
   ReduceKind kind = ReduceKind::kSum;
   std::vector<int64_t> shape;  // of the input
-  std::vector<int> axes;       // reduced, ascending, not empty
-  DataType dtype = kFloat32;   // of the input's elements; sums of narrower ones run in accumulator_dtype
+  std::vector<int> axes;       // reduced axes, ascending, not empty
+  DataType dtype = kFloat32;   // dtype of input elements; narrow ones are accumulated in accumulator_dtype
 };
 
-// out has the input's rank (reduced extents 1) or lacks the reduced axes; the epilogue's index follows out.
+// out has the input's rank (reduced extents 1) or lacks the reduced axes; the epilogue's index is that of out.
 tir::Stmt reduce(const ReduceProblem& problem, const Operand& input, const View& out, const Epilogue& epilogue,
                  const KernelContext& context);
 Cost estimate(const ReduceProblem& problem, const Target& target);
 
-// Index of the largest (or smallest) element along one axis: the first one, or the last. out is an integer view shaped
-// as above. NaN counts as larger (smaller) than everything.
+// Arg-reduction along one axis: index of the first or last extreme. out is an integer view, shaped as above. NaN counts
+// as the extreme.
 struct ArgReduceProblem {
   bool largest = true, last_index = false;
   std::vector<int64_t> shape;
@@ -31,7 +31,7 @@ struct ArgReduceProblem {
 tir::Stmt arg_reduce(const ArgReduceProblem& problem, const Operand& input, const View& out,
                      const KernelContext& context);
 
-// The extremes themselves and where they are; either may be null.
+// The extremes and their indices; either may be null.
 tir::Stmt extremes(const ArgReduceProblem& problem, const Operand& input, const View* values, const View* places,
                    const KernelContext& context);
 
@@ -39,15 +39,15 @@ struct SoftmaxProblem {
   std::vector<int64_t> shape;
   int axis = -1;
   bool logarithm = false;     // log_softmax
-  DataType dtype = kFloat32;  // of the arithmetic; narrower floats are computed in float32
+  DataType dtype = kFloat32;  // dtype of the arithmetic; narrower floats are computed in float32
 };
 // Out has the input's shape.
 tir::Stmt softmax(const SoftmaxProblem& problem, const Operand& input, const View& out, const Epilogue& epilogue,
                   const KernelContext& context);
 Cost estimate(const SoftmaxProblem& problem, const Target& target);
 
-// (x - mean) / sqrt(variance + epsilon) over the last dimension; scale and bias are the epilogue's, by the index's last
-// element. `rms` leaves the mean out (x / sqrt(mean(x^2) + epsilon)).
+// (x - mean) / sqrt(variance + epsilon) over the last dimension; the epilogue applies scale and bias by the index's
+// last element. `rms` omits the mean (x / sqrt(mean(x^2) + epsilon)).
 struct LayerNormProblem {
   std::vector<int64_t> shape;
   double epsilon = 1e-5;

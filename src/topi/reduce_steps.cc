@@ -52,7 +52,7 @@ PrimExpr Combine::across(const PrimExpr& vector) const {
     if (kind == ReduceKind::kMax) return intrinsic(Intrinsic::k_reduce_max, {vector});
     if (kind == ReduceKind::kMin) return intrinsic(Intrinsic::k_reduce_min, {vector});
   }
-  // The upper half meets the lower half until one lane is left.
+  // Combines the upper half with the lower half until one lane is left.
   std::vector<int> low(lanes / 2), high(lanes / 2);
   for (int i = 0; i < lanes / 2; ++i) low[i] = i, high[i] = i + lanes / 2;
   return across((*this)(shuffle({vector}, low), shuffle({vector}, high)));

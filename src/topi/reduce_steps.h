@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces that reductions, softmax and normalisation share.
+// Building blocks of reductions, softmax and normalisation.
 #pragma once
 #include "topi/reduce.h"
 
 namespace tilewright::topi {
 
-// One step of a reduction and the value it starts from.
+// A reduction's operation and initial value.
 struct Combine {
   ReduceKind kind;
   DataType element;
   tir::PrimExpr operator()(const tir::PrimExpr& a, const tir::PrimExpr& b) const;
   tir::PrimExpr neutral(DataType dtype) const;
-  tir::PrimExpr across(const tir::PrimExpr& vector) const;  // over the lanes
+  tir::PrimExpr across(const tir::PrimExpr& vector) const;  // reduces the lanes
 };
 
-// A reduction along a row of `extent` elements: up to 4 vector accumulators, whole vectors, then one masked vector.
+// A reduction along a row of `extent` elements: up to 4 vector accumulators over whole vectors, then one masked vector.
 class RowReduction {
  public:
   using Element = std::function<tir::PrimExpr(tir::PrimExpr i, int lanes, const tir::PrimExpr& mask)>;
   RowReduction(Combine combine, int lanes, int64_t extent);
   tir::Stmt clear() const;
-  // May be called for several rows in turn; `also` gets each vector for a further use (a store).
+  // Can be called for several rows in turn; `also` receives each vector for another use (a store).
   tir::Stmt accumulate(
       const Element& element,
       const std::function<tir::Stmt(tir::PrimExpr i, tir::PrimExpr value, const tir::PrimExpr& mask)>& also = {}) const;
@@ -37,7 +37,7 @@ class RowReduction {
 // Vectors along a row of `extent` elements: f(i, lanes, mask).
 tir::Stmt along_row(int lanes, int64_t extent, int unroll,
                     const std::function<tir::Stmt(tir::PrimExpr i, int lanes, const tir::PrimExpr& mask)>& f);
-// Names every element of an index (empty ones stay empty).
+// Binds all elements of an index to names (null ones stay null).
 tir::Stmt bind_all(const Index& index, const std::function<tir::Stmt(Index)>& body);
 
 }  // namespace tilewright::topi

@@ -113,10 +113,10 @@ double tile_cycles(int rows, double cols, double steps, double panel_bytes, cons
   const double rate = panel_bytes <= static_cast<double>(machine.l1_bytes) * 0.6    ? machine.l1_rate
                       : panel_bytes <= static_cast<double>(machine.l2_bytes) * 0.45 ? machine.l2_rate
                                                                                     : machine.l3_rate;
-  // Broadcasts from memory go two a cycle, a little less beside whole vectors that do so too; where they are no operand
-  // of a multiply-add, a row costs an instruction of its own.
+  // Two broadcasts from memory per cycle, slightly fewer in parallel to vector loads; where they cannot be operands of
+  // a multiply-add, a row costs one more instruction.
   const double row_cost = bits < 512 ? 0.7 : loads > 1 ? 0.57 : 0.5;
-  // An accumulator can be updated every 4 cycles, by units that wait for each other now and then.
+  // An accumulator can be updated every 4 cycles; the excess models contention between units.
   const double latency = bits >= 512 && fmas > 1 ? 4.6 : 4.2;
   double step = std::max({rows * cols / fmas, cols / loads + rows * row_cost, latency, column_bytes / rate});
   if (words) step += 0.15 * (rows + cols) / (bits >= 512 ? fmas : 1);

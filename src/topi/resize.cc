@@ -35,7 +35,7 @@ double resize_coordinate(const ResizeAxis& a, int64_t out) {
     case ResizeCoordinates::kAsymmetric:
       return x / scale;
     case ResizeCoordinates::kHalfPixelSymmetric: {
-      // The output extent may have been rounded: centre what scale * in would have given.
+      // The output extent may have been rounded: centre by the unrounded scale * in.
       const double adjustment = extent / (scale * in), centre = in / 2;
       return centre * (1 - adjustment) + (x + 0.5) / scale - 0.5;
     }
@@ -50,7 +50,7 @@ double resize_coordinate(const ResizeAxis& a, int64_t out) {
 
 namespace {
 
-// Positions that are whole numbers but for the roundings of their formula are whole numbers.
+// Positions that differ from a whole number only by rounding errors are rounded to it.
 constexpr double kNear = 1e-5;
 double nearest(ResizeRounding rounding, double x) {
   switch (rounding) {
@@ -141,7 +141,7 @@ Stmt resize2d(ResizeMethod method, const ResizeTables& tables, const View& data,
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index at) {
       const PrimExpr &n = at[0], &c = at[1], &h = at[2];
-      // Per row: where the input rows start and how they weigh; one column after another below.
+      // Per row: the taps' input rows and weights; the loop below runs over columns.
       Index rows, weights;
       for (int i = 0; i < taps; ++i) {
         rows.push_back(n * data.strides[0] + c * data.strides[1] + position(tables.rows, h, i) * data.strides[2] +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resizing by tables made at compile time: for each output coordinate of an axis, the input coordinates it reads and
-// their weights. Nearest has one tap, linear two, cubic four; every coordinate convention is in the tables.
+// Resizing by precomputed tables: for each output coordinate of an axis, the input indices and their weights. Nearest
+// has one tap, linear two, cubic four; all coordinate conventions are in the tables.
 #pragma once
 #include "base/tensor.h"
 #include "topi/view.h"
@@ -21,7 +21,7 @@ enum class ResizeRounding { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil }
 
 struct ResizeAxis {
   int64_t in = 0, out = 0;
-  double scale = 0;  // out/in as the model gives it; 0: from the extents
+  double scale = 0;  // out/in as given by the model; 0: from the extents
   ResizeMethod method = ResizeMethod::kNearest;
   ResizeCoordinates coordinates = ResizeCoordinates::kHalfPixel;
   ResizeRounding rounding = ResizeRounding::kRoundPreferFloor;
@@ -32,10 +32,10 @@ struct ResizeAxis {
 int resize_taps(ResizeMethod method);
 // Input coordinate of each output coordinate, before taps and rounding.
 double resize_coordinate(const ResizeAxis& axis, int64_t out);
-// (out, taps) int32 input indices, clamped into the input; (out, taps) weights.
+// Input indices (out, taps), int32, clamped to the input; weights (out, taps).
 Tensor resize_indices(const ResizeAxis& axis);
 Tensor resize_weights(const ResizeAxis& axis, DataType dtype = kFloat32);
-// What weighted sums of a dtype's elements are computed in.
+// The dtype for weighted sums of a dtype's elements.
 DataType resized_in(DataType dtype);
 
 // data and out: (N, C, H, W) or channel-blocked (N, C/v, H, W, v). The tables of both axes as contiguous views.

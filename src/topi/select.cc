@@ -17,24 +17,24 @@ namespace {
 
 constexpr int64_t kMostInList = 16;
 constexpr int64_t kLeastByDigits = 64;
-constexpr int kLeadingBits = 11, kDigits = 4;  // of the 32 bits of an order; its digits have 8
+constexpr int kLeadingBits = 11, kDigits = 4;  // of a 32-bit order; its digits have 8 bits
 constexpr int64_t kLeading = int64_t{1} << kLeadingBits, kDigit = 256;
-// Where things lie in the scratch: counts by leading bits, counts by digit, two lists of candidates.
+// Scratch layout: histogram of leading bits, histogram of digits, two lists of candidates.
 constexpr int64_t kCounts = kLeading, kFirstList = kLeading + kDigits * kDigit;
 
 bool by_list(const RankProblem& p) { return p.k <= kMostInList; }
 
-// The digits in which elements can differ.
+// The number of digits in which elements can differ.
 int digits_of(DataType element) { return element.is_float() ? kDigits : std::max(1, element.bits / 8); }
 
-// Long lines of which few are wanted: so many candidates are gathered before all but the first k of them are left out.
+// Long lines and small k: this many candidates are gathered before all but the first k are dropped.
 int64_t candidates(const RankProblem& p) { return round_up(std::max<int64_t>(512, 4 * p.k), 64); }
 bool by_threshold(const RankProblem& p, DataType element) {
   return !by_list(p) && p.axis + 1 == p.shape.size() && digits_of(element) % 2 == 0 &&
          p.shape[p.axis] >= 4 * candidates(p);
 }
 
-// An int32 that is the smaller the earlier the element comes.
+// An int32 key: the smaller, the earlier the element comes.
 PrimExpr order_of(const PrimExpr& x, DataType element, bool ascending) {
   const int lanes = x->dtype.lanes;
   auto constant = [&](int64_t v) { return broadcast(make_int(v, kInt32), lanes); };
@@ -43,8 +43,8 @@ PrimExpr order_of(const PrimExpr& x, DataType element, bool ascending) {
   if (element.is_float()) {
     const PrimExpr wide = element == kFloat32 ? x : cast(kFloat32.with_lanes(lanes), x);
     PrimExpr bits = reinterpret(kInt32.with_lanes(lanes), wide);
-    bits = select(eq(bits, lowest), constant(0), bits);  // both zeros are equal
-    // Negative floats compare in reverse as integers: their lower bits are flipped.
+    bits = select(eq(bits, lowest), constant(0), bits);  // -0 and +0 are equal
+    // Negative floats compare in reverse as integers: flip their lower bits.
     order = binary(ExprKind::kBitXor, bits,
                    binary(ExprKind::kBitAnd, binary(ExprKind::kShiftRight, bits, constant(31)), constant(0x7fffffff)));
     order = select(intrinsic(Intrinsic::k_isnan, {wide}), constant(0x7fffffff), order);
@@ -52,7 +52,7 @@ PrimExpr order_of(const PrimExpr& x, DataType element, bool ascending) {
     order = element == kInt32 ? x : cast(kInt32.with_lanes(lanes), x);
     if (!element.is_int() && element.bits == 32) order = binary(ExprKind::kBitXor, order, lowest);
     if (!element.is_int() && element.bits < 32) order = order - constant(int64_t{1} << (element.bits - 1));
-    // The digits that count are the upper ones.
+    // Narrow elements are shifted up, so that the upper digits are used.
     if (element.bits < 32) order = binary(ExprKind::kShiftLeft, order, constant(32 - element.bits));
   }
   return ascending ? order : binary(ExprKind::kBitXor, order, constant(-1));
@@ -82,10 +82,10 @@ struct Selection {
   static PrimExpr numbered(const PrimExpr& order, const PrimExpr& j) {
     return binary(ExprKind::kBitOr, binary(ExprKind::kShiftLeft, cast(kInt64, order), make_int(32)), j);
   }
-  // The element that is at place t of the result.
+  // Stores the element with rank t.
   Stmt put(const PrimExpr& line, const PrimExpr& t, const PrimExpr& number) const {
     PrimExpr low = binary(ExprKind::kBitAnd, number, make_int(0xffffffff));
-    // It is below n; the bound is what the verifier can see.
+    // It is below n; the clamp shows that to the verifier.
     return bind("from", max(min(low, make_int(n() - 1)), make_int(0)), [&](const PrimExpr& from) {
       std::vector<Stmt> out;
       if (values) out.push_back(values->store(at(line, t), input(at(line, from), 1, {})));
@@ -100,7 +100,7 @@ struct Selection {
     const PrimExpr last = make_int(p.k - 1);
     auto insert = [&](const PrimExpr& j) {
       return bind("number", numbered(order(line, j), j), [&](const PrimExpr& number) {
-        // What is larger moves one place on.
+        // Larger elements move one place back.
         std::function<Stmt(int64_t, PrimExpr)> place = [&](int64_t t, PrimExpr carried) -> Stmt {
           return bind("old", load(best, make_int(t)), [&](const PrimExpr& old) {
             Stmt put = store(best, make_int(t), min(carried, old));
@@ -118,7 +118,7 @@ struct Selection {
       body.push_back(store(best, make_int(t), make_int(std::numeric_limits<int64_t>::max())));
     int64_t blocked = 0;
     if (p.axis + 1 == p.shape.size()) {
-      // A block of vectors is looked at closely when one of its elements reaches the list.
+      // A block of vectors is examined in detail only if one of its elements enters the list.
       const int lanes = context.target->lanes(32);
       const int64_t block = std::min<int64_t>(4, n() / lanes) * lanes;
       if (block > 0) {
@@ -143,12 +143,12 @@ struct Selection {
     });
   }
 
-  // Sorts the first list digit by digit, each time from one list to the other; counts by digit are zero before.
+  // Radix sort of the first list, alternating between both lists; digit counts must be zero before.
   Stmt sort(const Buffer& kept, const Buffer& below) const {
     const Buffer& memory = context.scratch;
     const PrimExpr zero = make_int(0);
     auto add_one = [&](const PrimExpr& place) { return store(memory, place, load(memory, place) + 1); };
-    // Digit d of a numbered element, the last one signed.
+    // Digit d of a key; the last one is signed.
     auto digit = [&](const PrimExpr& number, int d) {
       PrimExpr part = binary(ExprKind::kShiftRight, number, make_int(32 + 8 * d));
       return d + 1 == kDigits ? part + kDigit / 2 : binary(ExprKind::kBitAnd, part, make_int(kDigit - 1));
@@ -187,9 +187,9 @@ struct Selection {
     return seq(std::move(body));
   }
 
-  // The first elements are candidates; of the others those that come before the k-th candidate of the time, which
-  // blocks of vectors are asked for. When a list is full, it is sorted and its first k stay. Where the line's order
-  // lets too many in, it is counted by digits instead.
+  // The first elements are candidates; others become candidates if they precede the current k-th one, which is tested
+  // for blocks of vectors. A full list is sorted and cut to k. Where the order of the line admits too many, the
+  // histogram is used instead.
   Stmt threshold(const PrimExpr& line) const {
     const Buffer& memory = context.scratch;
     TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= select_scratch_bytes(p, element),
@@ -228,7 +228,7 @@ struct Selection {
                                               [&](const PrimExpr& order) { return keep(order, j); });
                                 }),
                            refine()};
-    // Positions grow, so equal elements that come later stay out.
+    // Positions ascend, so equal elements that come later stay out.
     const int64_t head = capacity + (n() - capacity) % block;
     if (head > capacity) body.push_back(loop("j", make_int(capacity), make_int(head), look));
     const int64_t blocks = (n() - head) / block;
@@ -273,7 +273,7 @@ struct Selection {
       body.push_back(loop("j", n(), [&](const PrimExpr& j) {
         return bind("place", leading(order(line, j)), [&](const PrimExpr& place) { return add_one(place); });
       }));
-      // The leading bits that the k-th element has.
+      // Finds the leading bits of the k-th element.
       body.push_back(store(below, zero, zero));
       body.push_back(store(bound, zero, zero));
       body.push_back(loop("c", kLeading, [&](const PrimExpr& c) {
@@ -327,7 +327,7 @@ Cost select_cost(const RankProblem& p, DataType dtype) {
              lines = static_cast<double>(product(p.shape)) / std::max(1.0, n);
   Cost cost;
   cost.bytes = lines * n * 4;
-  // Nanoseconds, measured: of elements in random order log(n / k) reach a list once it is full.
+  // Measured, in nanoseconds: with random order, about log(n / k) elements per list place enter a full list.
   const double each = by_list(p) ? n * (p.axis + 1 == p.shape.size() ? 0.1 : 1) + k * (1 + std::log(n / k)) * k
                       : by_threshold(p, dtype) ? n * 0.15 + static_cast<double>(candidates(p)) * 8 *
                                                                 std::log2(n / static_cast<double>(candidates(p)))

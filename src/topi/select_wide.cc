@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first k of lines of 64-bit elements: orders and positions are two numbers instead of one (topi/select.h).
+// Top-k of 64-bit elements: order and position are two numbers instead of one key (topi/select.h).
 #include <limits>
 #include <utility>
 
@@ -13,10 +13,10 @@ using namespace tir;
 namespace {
 
 constexpr int64_t kMostInWideList = 16;
-constexpr int kWideDigits = 8;  // of eight bits
+constexpr int kWideDigits = 8;  // of eight bits each
 constexpr int64_t kWideDigit = 256;
 
-// An int64 that is the smaller the earlier the element comes.
+// An int64 key: the smaller, the earlier the element comes.
 PrimExpr wide_order_of(const PrimExpr& x, DataType element, bool ascending) {
   const int lanes = x->dtype.lanes;
   auto constant = [&](int64_t v) { return broadcast(make_int(v), lanes); };
@@ -25,8 +25,8 @@ PrimExpr wide_order_of(const PrimExpr& x, DataType element, bool ascending) {
   PrimExpr order = x;
   if (element.is_float()) {
     PrimExpr bits = reinterpret(kInt64.with_lanes(lanes), x);
-    bits = select(eq(bits, lowest), constant(0), bits);  // both zeros are equal
-    // Negative floats compare in reverse as integers: their lower bits are flipped.
+    bits = select(eq(bits, lowest), constant(0), bits);  // -0 and +0 are equal
+    // Negative floats compare in reverse as integers: flip their lower bits.
     PrimExpr sign = binary(ExprKind::kShiftRight, bits, constant(63));
     order = binary(ExprKind::kBitXor, bits, binary(ExprKind::kBitAnd, sign, most));
     order = select(intrinsic(Intrinsic::k_isnan, {x}), most, order);
@@ -55,7 +55,7 @@ struct WideSelection {
     return wide_order_of(input(at(line, j), lanes, {}), element, p.ascending);
   }
   Stmt put(const PrimExpr& line, const PrimExpr& t, const PrimExpr& place) const {
-    // It is below n; the bound is what the verifier can see.
+    // It is below n; the clamp shows that to the verifier.
     return bind("from", max(min(place, make_int(n() - 1)), make_int(0)), [&](const PrimExpr& from) {
       std::vector<Stmt> out;
       if (values) out.push_back(values->store(at(line, t), input(at(line, from), 1, {})));
@@ -65,12 +65,12 @@ struct WideSelection {
     });
   }
 
-  // A sorted list that most elements do not reach. Positions grow, so an equal element that comes later stays behind.
+  // A sorted list that most elements do not enter. Positions ascend, so an equal element that comes later stays behind.
   Stmt list(const PrimExpr& line) const {
     const Buffer best = make_buffer("best", kInt64, p.k, Scope::kStack, 64),
                  where = make_buffer("where", kInt64, p.k, Scope::kStack, 64);
     const PrimExpr last = make_int(p.k - 1);
-    // What is larger moves one place on, all of it from where the new one stands: equal ones keep their order.
+    // Larger elements move one place back, all from the insertion point on: equal ones keep their order.
     std::function<Stmt(int64_t, PrimExpr, PrimExpr, PrimExpr)> place = [&](int64_t t, PrimExpr key, PrimExpr of,
                                                                            PrimExpr moving) -> Stmt {
       const PrimExpr slot = make_int(t);
@@ -94,7 +94,7 @@ struct WideSelection {
       return bind("order", order,
                   [&](const PrimExpr& order) { return make_if(lt(order, load(best, last)), place(0, order, j, {})); });
     };
-    // The first k elements fill the list: the largest order is a possible one, and would not enter by comparison.
+    // The first k elements fill the list; the largest key is a valid one and would not enter by comparison.
     std::vector<Stmt> body;
     for (int64_t t = 0; t < p.k; ++t)
       body.push_back(seq({store(best, make_int(t), make_int(std::numeric_limits<int64_t>::max())),
@@ -104,7 +104,7 @@ struct WideSelection {
     const int64_t block = p.axis + 1 == p.shape.size() ? std::min<int64_t>(4, n() / lanes) * lanes : 0;
     const Buffer orders = make_buffer("orders", kInt64, std::max<int64_t>(block, 1), Scope::kStack, 64);
     if (block > 0) {
-      // A block of vectors is looked at closely when one of its elements reaches the list.
+      // A block of vectors is examined in detail only if one of its elements enters the list.
       blocked = n() / block * block;
       body.push_back(loop("block", blocked / block, [&](PrimExpr b) {
         auto at = [&](int64_t i) { return lanes > 1 ? ramp(make_int(i), 1, lanes) : make_int(i); };
@@ -127,7 +127,7 @@ struct WideSelection {
     body.push_back(loop("t", p.k, [&](const PrimExpr& t) { return put(line, t, load(where, t)); }));
     return allocate(best, allocate(where, allocate(orders, seq(std::move(body)))));
   }
-  // Elements of the largest order never entered; they take the empty places behind the others, first come first.
+  // Elements with the largest key never entered; they take the free places at the end, in order of position.
   Stmt leftovers(const PrimExpr& line, const Buffer& best, const Buffer& where) const {
     const PrimExpr zero = make_int(0), most = make_int(std::numeric_limits<int64_t>::max());
     const Buffer free = make_buffer("free", kInt64, 1, Scope::kRegister);
@@ -144,7 +144,7 @@ struct WideSelection {
     return allocate(free, make_if(eq(load(where, make_int(p.k - 1)), make_int(n())), seq(std::move(body))));
   }
 
-  // The whole line sorted digit by digit, each time from one pair of lists to the other (Knuth 3, 5.2.5).
+  // Radix sort of the whole line, alternating between both pairs of lists (Knuth 3, 5.2.5).
   Stmt sorted(const PrimExpr& line) const {
     const Buffer& memory = context.scratch;
     TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= wide_scratch_bytes(p), "select: scratch");
@@ -157,7 +157,7 @@ struct WideSelection {
     for (int d = 0; d < kWideDigits; ++d) {
       auto digit = [&](const PrimExpr& order) {
         PrimExpr part = binary(ExprKind::kShiftRight, order, make_int(8 * d));
-        // The last one is signed.
+        // The last digit is signed.
         return d + 1 == kWideDigits ? part + kWideDigit / 2 : binary(ExprKind::kBitAnd, part, make_int(kWideDigit - 1));
       };
       body.push_back(loop("c", kWideDigit / 8,

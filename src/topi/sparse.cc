@@ -14,9 +14,9 @@ using namespace tir;
 
 namespace {
 
-// Turned rows larger than this would push the weights out of the second level.
+// Larger transposed rows would evict the weights from the L2 cache.
 constexpr int64_t kMostTurnedBytes = 512 << 10;
-// Fewer rows than this are read where they lie.
+// Fewer rows than this are read in place.
 constexpr int64_t kFewRows = 4;
 
 PrimExpr clamped(const PrimExpr& value, int64_t last) {
@@ -51,8 +51,8 @@ class Product {
         epilogue_(epilogue),
         context_(context) {}
 
-  // Whole groups of rows, then one of what is left. Threads divide the groups where there are enough of them, and the
-  // rows of blocks under each where not.
+  // Whole groups of rows, then the remainder. Threads divide the groups if there are enough, else the block rows within
+  // each.
   Stmt stmt() const {
     const int64_t groups = p_.m / c_.rows, left = p_.m % c_.rows;
     auto group = [&](const PrimExpr& first, int64_t rows, bool divided) {
@@ -81,7 +81,7 @@ class Product {
     return value->dtype.element() == p_.dtype ? value : cast(p_.dtype.with_lanes(value->dtype.lanes), value);
   }
 
-  // scratch[column * rows + r] = data[first + r, column]
+  // Transposes: scratch[column * rows + r] = data[first + r, column].
   Stmt turn(const PrimExpr& first, int64_t rows) const {
     std::vector<Stmt> body;
     const int64_t v = c_.rows, whole = rows == v ? p_.k / v * v : 0;
@@ -118,7 +118,7 @@ class Product {
     return one_by_one(first, rows, row);
   }
 
-  // The blocks of a row: `chains` at a time, whose sums are separate, then the rest in the first chain.
+  // The blocks of a row: `chains` at a time with separate sums, then the remainder in the first chain.
   Stmt blocks_of(const PrimExpr& row, int chains, const std::function<Stmt(PrimExpr, int)>& block) const {
     return with_row(starts_, row, p_.blocks, [&](PrimExpr begin, PrimExpr end) {
       if (chains == 1) return loop("e", begin, end, [&](PrimExpr e) { return block(std::move(e), 0); });
@@ -160,7 +160,7 @@ class Product {
         return seq(std::move(steps));
       });
     }));
-    // The chains' sums, in order.
+    // Adds the chains' sums in order.
     std::vector<std::vector<PrimExpr>> sums(static_cast<size_t>(rows), std::vector<PrimExpr>(columns));
     tile.drain([&](int r, int c, const PrimExpr& value) {
       PrimExpr& sum = sums[static_cast<size_t>(r)][static_cast<size_t>(c % columns)];
@@ -196,7 +196,7 @@ class Product {
       }));
       PrimExpr sum = load(acc, make_int(0));
       for (int i = 1; i < chains; ++i) sum = sum + load(acc, make_int(i));
-      // The sums lie down the rows of the result: they leave one by one.
+      // The sums run down the rows of the result, so they are stored one by one.
       const PrimExpr named = make_var("sums", vector);
       std::vector<Stmt> stores;
       for (int r = 0; r < c_.lanes; ++r) {
@@ -279,9 +279,9 @@ Cost estimate(const SparseProblem& p, const SparseConfig& c, const Target& targe
   const double elements = static_cast<double>(p.blocks * p.block_rows * p.block_columns);
   cost.flops = 2.0 * static_cast<double>(p.m) * elements;
   cost.bytes = 4.0 * (elements + static_cast<double>(p.m * (p.k + p.n())));
-  // A step takes as long as its multiply-adds, which wait for each other where there are few.
+  // A step is bound by its multiply-adds, which wait for each other if there are few.
   const double per_cycle = target.machine.fmas_per_cycle(target.vector_bits);
-  double cycles = cost.flops / 2 * 1.3;  // scalar: an element's loads and the clamping of its column
+  double cycles = cost.flops / 2 * 1.3;  // scalar: per element its loads and the clamping of its column
   if (c.form != SparseForm::kScalar) {
     const double at_once = c.form == SparseForm::kAlongBlocks ? c.rows * c.columns * c.chains : c.chains;
     cycles = cost.flops / 2 / c.lanes / std::min(per_cycle, at_once / 4);
@@ -343,7 +343,7 @@ Stmt sparse_transpose(int64_t rows, int64_t count, const Operand& values, const 
   };
   std::vector<Stmt> body{zero_fill(out_values, count), zero_fill(out_rows, count), zero_fill(out_starts, rows + 1)};
   if (rows > 0 && count > 0) {
-    // How many each column has, stored one further; their sums are where the columns begin.
+    // Counts the elements of each column, one place further; prefix sums then give the columns' starts.
     body.push_back(each([&](const PrimExpr&, const PrimExpr&, const PrimExpr& column) {
       return out_starts.store({column}, place(column) + number(1));
     }));
@@ -361,7 +361,7 @@ Stmt sparse_transpose(int64_t rows, int64_t count, const Operand& values, const 
                     out_starts.store({column}, place(column) + number(1))});
       });
     }));
-    // Every column now says where the next one begins.
+    // Each entry now holds the start of the next column: shift back.
     body.push_back(loop("i", rows, [&](const PrimExpr& i) {
       PrimExpr column = make_int(rows - 1) - i;
       return out_starts.store({column},

@@ -18,7 +18,7 @@ Stmt transpose_tile(DataType element, int lanes, const std::function<PrimExpr(in
   std::vector<Buffer> stages;
   stages.push_back(make_buffer("rows", vector, lanes, Scope::kRegister));
   for (int r = 0; r < lanes; ++r) body.push_back(store(stages[0], make_int(r), load_row(r)));
-  // Round by round, bit `distance` of the row number trades places with the same bit of the lane number.
+  // Per round, exchanges bit `distance` of the row index with the same bit of the lane index.
   for (int distance = 1; distance < lanes; distance *= 2) {
     const Buffer from = stages.back(), to = make_buffer("rows", vector, lanes, Scope::kRegister);
     std::vector<int> low, high;
@@ -53,7 +53,7 @@ Stmt transpose_quads(int lanes, const std::function<PrimExpr(int)>& piece,
     return body;
   };
   std::vector<PrimExpr> x;
-  if (lanes < 4) {  // fewer rows than there are columns: element by element
+  if (lanes < 4) {  // fewer rows than columns: element by element
     std::vector<PrimExpr> rows;
     for (int r = 0; r < lanes; ++r) rows.push_back(keep(piece(r)));
     for (int c = 0; c < 4; ++c) {
@@ -63,7 +63,7 @@ Stmt transpose_quads(int lanes, const std::function<PrimExpr(int)>& piece,
     }
     return used(x);
   }
-  // Rows r, r + 4, r + 8 ... side by side.
+  // Combines rows r, r + 4, r + 8 ... in one vector.
   for (int r = 0; r < 4; ++r) {
     std::vector<PrimExpr> parts;
     for (int row = r; row < lanes; row += 4) parts.push_back(piece(row));
@@ -78,7 +78,7 @@ Stmt transpose_quads(int lanes, const std::function<PrimExpr(int)>& piece,
     }
     x.push_back(keep(parts[0]));
   }
-  // Elements `from` of both vectors in every 128 bits, the second vector's numbered from 4 on.
+  // Selects elements `from` of both vectors in every 128 bits; the second vector's are numbered from 4 on.
   auto pick = [&](size_t i, size_t j, std::array<int, 4> from) {
     std::vector<int> index;
     for (int quarter = 0; quarter < lanes; quarter += 4)
@@ -99,7 +99,7 @@ struct Matrices {
   int64_t in_row = 0, out_column = 0;
   std::vector<int64_t> in_outer, out_outer;  // strides
   int64_t in_offset = 0, out_offset = 0;
-  // Rows and columns of a matrix that exist; the others are zero (rows) or not stored (columns). Null: all.
+  // The valid rows and columns of a matrix; others are zero (rows) or not stored (columns). Null: all.
   std::function<PrimExpr(const Index&outer)> real_rows, real_columns;
   std::function<Index(const Index& outer, const PrimExpr& row, const PrimExpr& column)> out_index;
 };
@@ -108,7 +108,7 @@ Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epi
                    const KernelContext& context) {
   const int bits = std::max(in.dtype().bits, out.dtype().bits);
   const int v = bits < 32 ? std::max(16, context.target->lanes(32)) : context.target->lanes(bits);
-  const bool bools = in.dtype().is_bool();  // bits would be taken apart one by one
+  const bool bools = in.dtype().is_bool();  // shuffles of single bits would go element by element
   const DataType element = bools ? kUInt8 : in.dtype();
   const int64_t row_tiles = ceil_div(m.rows, v), column_tiles = ceil_div(m.columns, v);
   auto tile = [&](const Index& outer, const PrimExpr& in_at, const PrimExpr& out_at, const PrimExpr& r0,
@@ -157,7 +157,7 @@ Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epi
   });
 }
 
-// The dimension that is contiguous in `in` but not the last; -1 if there is none.
+// The dimension that is contiguous in `in` but is not the last; -1 if there is none.
 int contiguous_dimension(const View& in) {
   int best = -1;
   for (int d = 0; d + 1 < in.rank(); ++d)
@@ -195,7 +195,7 @@ Stmt transpose_copy(const View& in, const View& out, const Epilogue& epilogue, c
 }
 
 namespace {
-// The dimension of the phases: as many contiguous elements as the last dimension's stride. -1 if there is none.
+// The dimension of phases: contiguous, with the last dimension's stride as its extent. -1 if there is none.
 int phase_dimension(const View& in) {
   for (int d = 0; d + 1 < in.rank(); ++d)
     if (in.strides[d] == 1 && in.shape[d] == in.strides.back()) return d;
@@ -211,7 +211,7 @@ bool is_deinterleaving(const View& in, const View& out) {
 Stmt deinterleave_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
   const int rank = in.rank(), q = phase_dimension(in), v = context.target->lanes(in.dtype().bits);
   const int64_t s = in.shape[q], width = in.shape.back(), whole = width / v;
-  // `valid` elements of each phase from element w0 on.
+  // `valid` elements of each phase, from element w0 on.
   auto vectors = [&](const Index& outer, const PrimExpr& from, const PrimExpr& to, const PrimExpr& w0, int64_t valid) {
     Buffer mixed = make_buffer("mixed", in.dtype().with_lanes(v), s, Scope::kRegister);
     std::vector<Stmt> body;
@@ -259,7 +259,7 @@ Stmt deinterleave_copy(const View& in, const View& out, const Epilogue& epilogue
 
 Stmt to_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
   const int64_t channels = in.shape[1], v = out.shape[4], width = in.shape[3];
-  // Rows of pixels run together where nothing lies between them on either side.
+  // Merges rows of pixels if neither side has gaps between them.
   const bool flat = in.strides[2] == width && out.strides[2] == width * out.strides[3];
   Matrices m;
   m.outer = {in.shape[0], out.shape[1], flat ? 1 : in.shape[2]};

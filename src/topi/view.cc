@@ -12,7 +12,7 @@ using namespace tir;
 
 PrimExpr View::flat(const Index& index) const {
   TW_ICHECK(index.size() == strides.size(), "View::flat: rank of the index");
-  // Constants are summed apart, so that unrolled accesses differ by one literal offset only.
+  // Constants are summed separately, so that unrolled accesses differ by one literal offset only.
   int64_t constant = offset;
   PrimExpr sum;
   for (size_t i = 0; i < index.size(); ++i) {

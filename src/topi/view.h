@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernel templates see tensors: a strided window of a buffer. Halos and concat slots are just offsets and strides.
+// How kernel templates see tensors: as strided windows of buffers. Halos and concat slots are just offsets and strides.
 #pragma once
 #include <functional>
 #include <string>
@@ -16,7 +16,7 @@ struct View {
   tir::Buffer buffer;
   std::vector<int64_t> shape;    // logical extents, for instance {N, C/16, H, W, 16}
   std::vector<int64_t> strides;  // in elements
-  int64_t offset = 0;            // element of index (0, ..., 0)
+  int64_t offset = 0;            // offset of index (0, ..., 0), in elements
   // Zero elements around the interior that readers may touch: index -before .. extent + after of each dimension is
   // readable and zero (empty: no halo). A convolution whose padding fits the halo needs no border code.
   std::vector<int64_t> halo_before, halo_after;
@@ -30,12 +30,12 @@ struct View {
   tir::PrimExpr load(const Index& index, int lanes = 1, const tir::PrimExpr& mask = {}) const;
   // Stores value's lanes along the last dimension.
   tir::Stmt store(const Index& index, const tir::PrimExpr& value, tir::PrimExpr mask = {}) const;
-  // Elements in the order of the index lie one after another, without gaps.
+  // Whether elements are contiguous in row-major order.
   bool contiguous() const;
 };
 // A view of the whole buffer, row-major.
 View make_view(tir::Buffer buffer, std::vector<int64_t> shape);
-// The same elements as one dimension; the view must be contiguous.
+// The elements as one dimension; the view must be contiguous.
 View flattened(const View& view);
 
 // What happens to a result before it is stored, in registers: bias, residual, activation, quantise ... `index` is the
@@ -43,7 +43,7 @@ View flattened(const View& view);
 // has the accumulator's dtype, the result must have the output view's. `mask` (bool lanes, null when all lanes are
 // real) says which lanes will be stored: loads of further operands must use it. Called once per stored vector.
 using Epilogue = std::function<tir::PrimExpr(tir::PrimExpr value, const Index& index, const tir::PrimExpr& mask)>;
-// The epilogue that only converts to `dtype`.
+// An epilogue that only converts to `dtype`.
 Epilogue convert_epilogue(DataType dtype);
 
 // An operand computed on the fly: the element (or `lanes` elements along the last dimension) at an index; mask as
@@ -51,17 +51,17 @@ Epilogue convert_epilogue(DataType dtype);
 using Operand = std::function<tir::PrimExpr(const Index& index, int lanes, const tir::PrimExpr& mask)>;
 Operand view_operand(const View& view);
 
-// Everything a template needs besides its operands.
+// Everything else a template needs.
 struct KernelContext {
   const Target* target;
-  // The thread's number and count, int64: templates split outer work by these. Null: the kernel runs whole.
+  // The thread's index and number of threads, int64: templates divide outer loops by these. Null: single-threaded.
   tir::PrimExpr tid, nthreads;
-  // Memory of the thread's own, undefined at first; null where the template asked for none.
+  // Scratch memory of the thread, uninitialised; null if the template requested none.
   tir::Buffer scratch = {};
 };
 
-// begin/end of thread tid's share of [0, extent): contiguous, whole units of `granule`. Shares depend on the thread
-// count, sums never do: templates split only dimensions of their output.
+// The share [begin, end) of thread tid in [0, extent): contiguous, in whole units of `granule`. Shares depend on the
+// number of threads, sums never do: templates only divide dimensions of their output.
 struct Range {
   tir::PrimExpr begin, end;
 };
@@ -74,18 +74,18 @@ tir::Stmt parallel_for(const KernelContext& context, const char* name, int64_t e
 tir::Stmt loop(const char* name, tir::PrimExpr begin, tir::PrimExpr end,
                const std::function<tir::Stmt(tir::PrimExpr)>& body);
 tir::Stmt loop(const char* name, int64_t extent, const std::function<tir::Stmt(tir::PrimExpr)>& body);
-// `let name = value in body(name)`; constants and variables are passed through.
-// By value: the body may overwrite where the value came from.
+// `let name = value in body(name)`; constants and variables are passed directly. By value, since the body may overwrite
+// what the argument came from.
 tir::Stmt bind(const char* name, tir::PrimExpr value, const std::function<tir::Stmt(tir::PrimExpr)>& body);
-// The index of flat element `unit` in a row-major space of `extents`.
+// The multi-index of linear index `unit` in the row-major space `extents`.
 Index unravel(const tir::PrimExpr& unit, const std::vector<int64_t>& extents);
-// How many taps of a window that starts at `start`, `dilation` apart, lie below `bound`.
+// The number of taps, `dilation` apart from `start` on, below `bound`.
 tir::PrimExpr taps_below(const tir::PrimExpr& start, int64_t bound, int64_t kernel, int64_t dilation);
-// Lanes [0, valid) on; null when all are.
+// A mask of lanes [0, valid); null if all are valid.
 tir::PrimExpr tail_mask(int lanes, int64_t valid);
 // a*b + c: fused for floats, wrapping for integers.
 tir::PrimExpr multiply_add(const tir::PrimExpr& a, const tir::PrimExpr& b, const tir::PrimExpr& c);
-// What products of this dtype are summed in: float32 for narrower floats, int32 for narrower integers.
+// The dtype in which products of this dtype are accumulated: float32 for narrower floats, int32 for narrower integers.
 DataType accumulator_dtype(DataType dtype);
 // The value of an integer constant, if it is one.
 const int64_t* constant_value(const tir::PrimExpr& e);
@@ -94,17 +94,17 @@ int64_t product(const std::vector<int64_t>& extents);
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// What a template says about itself before it is chosen.
+// The predicted cost of a template.
 struct Cost {
   double flops = 0, bytes = 0;
-  double microseconds = 0;  // one thread
-  double shared = 0;        // of two threads' time what lies beyond the half of one's: memory that they share
-  // What choices are compared by: both thread counts weigh the same.
+  double microseconds = 0;  // of one thread
+  double shared = 0;        // additional time of two threads over half of one's, from shared memory bandwidth
+  // The figure for comparisons: one and two threads count equally.
   double weighed() const { return microseconds + shared; }
 };
-// Of one thread, whose arithmetic and memory overlap. `gbps`: 10^9 bytes a second.
+// Time of one thread if arithmetic and memory traffic overlap. `gbps`: 10^9 bytes per second.
 double overlapped_microseconds(double cycles, double bytes, double gbps, const MachineModel& machine);
-// How fast data of so many bytes come: from the second-level cache where they fit.
+// Bandwidth for data of this size: the L2 cache's if they fit.
 double cache_gbps(double bytes, const MachineModel& machine);
 
 }  // namespace tilewright::topi

@@ -12,7 +12,7 @@ using namespace tir;
 
 namespace {
 
-// A program along both axes of a tile of vectors: columns first, kept in registers, then rows as they are
+// Applies a program along both axes of a tile of vectors: columns first, kept in registers, then rows as they are
 // stored.
 Stmt transform_tile(const LinearProgram& down, const LinearProgram& across, const DataType& vector,
                     const std::function<PrimExpr(int, int)>& input,
@@ -47,8 +47,8 @@ struct WinogradKernel {
   const DataType vector = data.dtype().with_lanes(v);
   const Buffer scratch = context.scratch;
   const PixelStrides in = pixel_strides(data, false), result = pixel_strides(out, false);
-  const int64_t products_at = l.points * l.data_stride;  // where the products start
-  // Tiles may hang over the edge; where combs differ in length, their first row (column) may lie beyond it, too.
+  const int64_t products_at = l.points * l.data_stride;  // offset of the products
+  // Tiles may extend past the edge; if combs have different lengths, even their first row (column) may.
   const bool uneven_rows = p.out_height % l.dilation_height != 0, uneven_columns = p.out_width % l.dilation_width != 0;
   const bool cut_rows = uneven_rows || p.out_height / l.dilation_height % c.tile_height != 0,
              cut_columns = uneven_columns || p.out_width / l.dilation_width % c.tile_width != 0;
@@ -74,12 +74,12 @@ struct WinogradKernel {
   }
 
   PrimExpr scratch_at(const PrimExpr& at) const { return load(scratch, ramp(at, 1, v)); }
-  // First row (column) of tile `i` along an axis: combs outside, each of the rows that are `dilation` apart.
+  // First row (column) of tile `i` along an axis: first by comb, then by tile; a comb's rows are `dilation` apart.
   static PrimExpr origin_of(const PrimExpr& i, int64_t tile, int64_t comb_tiles, int64_t dilation) {
     if (dilation == 1) return i * tile;
     return floordiv(i, comb_tiles) + floormod(i, comb_tiles) * (tile * dilation);
   }
-  // Tile number `tile` of the whole output: image, and its first row and column.
+  // The image, first row and first column of tile number `tile` of the whole output.
   Stmt place_of(const PrimExpr& tile, const std::function<Stmt(PrimExpr, PrimExpr, PrimExpr)>& body) const {
     Index at = unravel(tile, {p.batch, l.tiles_high, l.tiles_wide});
     return bind("n", at[0], [&](PrimExpr n) {
@@ -90,7 +90,7 @@ struct WinogradKernel {
     });
   }
 
-  // Channel blocks outside, so that each row of the map is one stream that the processor can run ahead of.
+  // Channel blocks in the outer loop, so that each row of the map is one stream for the prefetcher.
   Stmt transform_plane(const PrimExpr& icb, const PrimExpr& slot, const PrimExpr& plane, const PrimExpr& first,
                        const PrimExpr& count) const {
     return loop("tile", make_int(0), count, [&](PrimExpr tile) {
@@ -124,7 +124,7 @@ struct WinogradKernel {
       });
     });
   }
-  // A plane before the first or after the last is zero.
+  // Planes before the first and after the last are zero.
   Stmt clear_plane(const PrimExpr& icb, const PrimExpr& slot, const PrimExpr& count) const {
     return loop("phase", l.phases, [&](PrimExpr phase) {
       return loop("point", l.points, [&](PrimExpr point) {
@@ -151,8 +151,8 @@ struct WinogradKernel {
     });
   }
 
-  // Blocks of input channels that a point sums over: those of each phase that has it. They, and the slices
-  // before them in the weights, follow from the point's place in the tile.
+  // The input channel blocks over which a point sums: those of all phases that have the point. They, and the offset in
+  // the weights, follow from the point's position in the tile.
   Stmt with_point(const PrimExpr& point, const std::function<Stmt(PrimExpr, PrimExpr)>& body) const {
     if (l.phases == 1) return body(make_int(l.ic_blocks), point);
     const int64_t wide = l.across.products(), high = l.down.products();
@@ -173,8 +173,8 @@ struct WinogradKernel {
     });
   }
 
-  // Adds the products of `blocks` blocks of input channels; each step asks for `hints` elements of weights from `ahead`
-  // on.
+  // Accumulates `blocks` blocks of input channels; each step
+  // prefetches `hints` elements of weights from `ahead` on.
   Stmt sum_of_channels(const RegisterTile& acc, const PrimExpr& blocks, const PrimExpr& data_at,
                        const PrimExpr& weights_at, const PrimExpr& ahead, int64_t hints) const {
     const int unroll = c.ic_unroll;
@@ -205,20 +205,20 @@ struct WinogradKernel {
     });
   }
 
-  // The product of one point: rows first .. first + rows of a block by the output blocks of a tile of channels.
+  // The product of one point: rows first .. first + rows of a block by the output blocks of a channel tile.
   Stmt multiply(PrimExpr point, PrimExpr blocks, PrimExpr weights_at, PrimExpr turn, PrimExpr count, int rows, int cols,
                 bool half) const {
     RegisterTile acc(rows, cols, vector, half ? v / 2 : v);
     const int unroll = c.ic_unroll;
-    const int64_t row = int64_t{cols} * v;  // elements of one input channel's weights
-    // Weights stream from memory at an even pace: each of the turns over a panel of weights fetches its part
-    // of the next.
+    const int64_t row = int64_t{cols} * v;  // weights of one input channel
+    // Spreads the reads of weights from memory: each pass
+    // over a panel prefetches its share of the next panel.
     const int64_t line = 64 / static_cast<int64_t>(data.dtype().bytes()),
                   lines = ceil_div(unroll * row, line * l.turns);
-    // A single turn runs a thousand cycles ahead of itself, longer than memory takes to answer.
+    // With a single pass, the prefetch distance is a thousand cycles, longer than memory latency.
     const int64_t distance = std::min<int64_t>(192, 1000 / rows) * line;
     PrimExpr ahead = weights_at + distance;
-    // The panel that comes next: of the next tile of channels, or of the next point.
+    // The next panel: of the next channel tile, or of the next point.
     if (l.turns > 1 && l.phases == 1)
       ahead = weights_at + l.panel * cols + turn * (p.kernel_depth * l.ic_padded / unroll * lines * line);
     else if (l.turns > 1)
@@ -229,11 +229,11 @@ struct WinogradKernel {
       auto sum = [&](const PrimExpr& data_at, const PrimExpr& weights_at, const PrimExpr& ahead) {
         return sum_of_channels(acc, blocks, data_at, weights_at, ahead, lines * line);
       };
-      // Taps along the depth whose planes are inside for some row.
+      // Taps along the depth whose planes are inside for at least one row.
       auto deep = [&](const PrimExpr& k) {
         PrimExpr slot = k * p.dilation_depth;
         if (p.stride_depth > 1) slot = floormod(slot, p.stride_depth) * l.slots_each + floordiv(slot, p.stride_depth);
-        // A shorter last block of channels ends each tap's, but where phases follow one another.
+        // A partial last channel block ends each tap's range, except with phases, which are consecutive.
         const PrimExpr channels = l.phases == 1 ? k * l.ic_padded : k * blocks * int64_t{v};
         return bind("data_at", row_at + slot * count * v, [&](PrimExpr data_at) {
           return sum(data_at, weights_at + channels * row, ahead + floordiv(channels, unroll) * (lines * line));
@@ -258,7 +258,7 @@ struct WinogradKernel {
     });
   }
 
-  // A point of a block of tiles by one tile of output channels.
+  // One point of a block of tiles by one tile of output channels.
   Stmt products(PrimExpr block, PrimExpr point, PrimExpr oc_tile, PrimExpr count, int cols, bool half) const {
     return with_point(point, [&](PrimExpr of_point, PrimExpr slice) {
       PrimExpr at = oc_tile * (l.slices * l.panel * c.oc_blocks) + slice * (l.panel * cols) + weights.offset;
@@ -291,7 +291,7 @@ struct WinogradKernel {
     });
   }
 
-  // One tile of products, from scratch element `from` on, to the pixels at (h0, w0) of a plane.
+  // Transforms one tile of products, from scratch element `from` on, to the pixels at (h0, w0) of a plane.
   Stmt transform_result_tile(const PrimExpr& n, const PrimExpr& oc, const PrimExpr& plane, const PrimExpr& h0,
                              const PrimExpr& w0, const PrimExpr& from, const PrimExpr& out_at) const {
     const WinogradTransform &down_axis = l.down.transform, &across_axis = l.across.transform;
@@ -332,8 +332,8 @@ struct WinogradKernel {
     });
   }
 
-  // Units: blocks of tiles x tiles of output channels. A thread transforms the data of every block that it
-  // has a unit of.
+  // Units of work: blocks of tiles x tiles of output channels. A thread transforms the data of every block of which it
+  // has a unit.
   Stmt block_of_tiles(PrimExpr block, PrimExpr oc_begin, PrimExpr oc_end) const {
     PrimExpr count = l.last_tiles == c.block_tiles || l.blocks == 1
                          ? make_int(l.last_tiles)

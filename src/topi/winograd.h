@@ -13,7 +13,7 @@ namespace tilewright::topi {
 struct WinogradConfig {
   int tile_height = 4, tile_width = 4;  // output pixels of a tile: F(tile_height, kernel_height) x F(tile_width, ...)
   int64_t block_tiles = 0;              // tiles transformed at a time
-  int rows = 12, oc_blocks = 2;         // of the products' register tile: tiles x blocks of output channels
+  int rows = 12, oc_blocks = 2;         // register tile of the products: tiles x output channel blocks
   int ic_unroll = 4;
   bool operator==(const WinogradConfig&) const = default;
   static constexpr auto fields() {
@@ -24,24 +24,25 @@ struct WinogradConfig {
   }
 };
 
-// One group, blocked data, each axis with a kernel of 1 and stride 1, or of a size that F can have with the tile and of
-// more than the stride, which is 1 or, without dilation, 2.
+// Requires one group and blocked data; each axis must have kernel 1 and stride 1, or a kernel for which F exists with
+// the tile, larger than the stride, which is 1 or, without dilation, 2.
 bool winograd_applies(const Conv2dProblem& problem, int tile_height, int tile_width);
-// The best blocks and register tile for tiles of this size, then the others, at most `most`; an uneven split over
-// threads counts. `weights_from_memory`: the model's weights do not stay in the caches between two runs.
+// The best block sizes and register tiles for this tile size, at most `most`; uneven splits over threads are included
+// in the cost. `weights_from_memory`: the model's weights do not stay in the caches between runs.
 std::vector<WinogradConfig> winograd_configs(const Conv2dProblem& problem, int tile_height, int tile_width,
                                              bool weights_from_memory, const Target& target, size_t most);
 WinogradConfig winograd_config(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory,
                                const Target& target);
-// The best for each width of a tile of output channels, whose weights are the same, with the time it was weighed by.
+// For each width of a tile of output channels (which determines the packed weights), the best configuration with its
+// time.
 std::vector<Weighed<WinogradConfig>> winograd_config_of_columns(const Conv2dProblem& problem, int tile_height,
                                                                 int tile_width, bool weights_from_memory,
                                                                 const Target& target);
-// Whether a kernel of this configuration can be made for the problem.
+// Whether a kernel exists for this problem and configuration.
 bool fits(const Conv2dProblem& problem, const WinogradConfig& config);
 Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, bool weights_from_memory,
                    const Target& target);
-// What tiles over the output's edge read beyond the padding.
+// The halo that tiles at the output's edge read beyond the padding.
 HaloNeed winograd_halo(const Conv2dProblem& problem, const WinogradConfig& config);
 int64_t winograd_scratch_bytes(const Conv2dProblem& problem, const WinogradConfig& config, DataType dtype = kFloat32);
 // The transformed weights, float32 or float64 (tiles of output channels, points, phases, input channels, blocks of a
@@ -49,11 +50,11 @@ int64_t winograd_scratch_bytes(const Conv2dProblem& problem, const WinogradConfi
 std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& problem, const WinogradConfig& config);
 Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& problem, const WinogradConfig& config);
 
-// The root mean square rounding error of the worst output channel over that of the outputs, for inputs of one size
-// everywhere: what a step of rounding in the products is amplified to by these weights. Infinite where a weight is.
+// The root-mean-square rounding error of the worst output channel, relative to the outputs, for inputs of uniform size:
+// how these weights amplify rounding in the products. Infinite if a weight is.
 double winograd_error(const Tensor& packed, const Conv2dProblem& problem, int tile_height, int tile_width);
 
-// Operands as for conv2d_nchwc but for the halo (winograd_halo) and the weights; context.scratch has
+// Operands as for conv2d_nchwc, except the halo (winograd_halo) and the weights; context.scratch has
 // winograd_scratch_bytes. Sums do not depend on the number of threads.
 tir::Stmt conv2d_winograd(const Conv2dProblem& problem, const WinogradConfig& config, const View& data,
                           const View& weights, const View& out, const Epilogue& epilogue, const KernelContext& context);

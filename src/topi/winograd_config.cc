@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks and costs of Winograd convolutions.
+// Block sizes and cost model of Winograd convolutions.
 #include <algorithm>
 #include <limits>
 
@@ -32,13 +32,13 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
   l.oc_blocks = ceil_div(p.out_channels, p.lanes);
   l.oc_tiles = ceil_div(l.oc_blocks, c.oc_blocks);
   l.last_cols = static_cast<int>(l.oc_blocks - (l.oc_tiles - 1) * c.oc_blocks);
-  // A shorter last block would end every phase's: it is walked whole then.
+  // With phases a partial last block would end every phase's range: it is processed in full then.
   l.last_steps =
       l.phases > 1 ? p.lanes / c.ic_unroll : ceil_div(p.in_channels - (l.ic_blocks - 1) * p.lanes, c.ic_unroll);
   l.ic_padded = (l.ic_blocks - 1) * p.lanes + l.last_steps * c.ic_unroll;
   l.panel = p.kernel_depth * l.ic_padded * p.lanes;
-  // Points apart by an odd number of cache lines: a tile's points are written and read together and must not share
-  // sets.
+  // Points are an odd number of cache lines apart: a tile's points are accessed together and must not map to the same
+  // cache sets.
   auto odd_lines = [&](int64_t elements) {
     const int64_t line = 16;
     return (ceil_div(elements, line) | 1) * line;
@@ -61,7 +61,7 @@ bool winograd_applies(const Conv2dProblem& p, int tile_height, int tile_width) {
 }
 
 HaloNeed winograd_halo(const Conv2dProblem& p, const WinogradConfig& c) {
-  // The last tile of the last comb.
+  // Based on the last tile of the last comb.
   auto after = [](int64_t out, int64_t dilation, int64_t tile, const WinogradAxis& axis, int64_t pad, int64_t in) {
     const int64_t first = (round_up(ceil_div(out, dilation), tile) - tile) * axis.stride;
     return std::max<int64_t>(0, std::min(dilation, out) + (first + axis.slices() - 1) * dilation - pad - in);
@@ -77,8 +77,8 @@ int64_t winograd_scratch_bytes(const Conv2dProblem& p, const WinogradConfig& c, 
 
 namespace {
 
-// Cycles of a program over a tile's vectors, both ways: an operation takes as long as a multiply-add, loads beside
-// them, a store twice as long.
+// Cycles of applying a program along both axes of a tile: an operation counts as a multiply-add, loads are free, a
+// store counts twice.
 double transform_cycles(const LinearProgram& down, const LinearProgram& across, const Target& target) {
   const double wide = across.inputs, high = static_cast<double>(down.results.size());
   const double operations = down.operations() * wide + across.operations() * high;
@@ -87,17 +87,17 @@ double transform_cycles(const LinearProgram& down, const LinearProgram& across, 
 }
 
 struct Prediction {
-  double microseconds = 0;  // one thread
-  double data = 0;          // of it, the data's transform
+  double microseconds = 0;  // of one thread
+  double data = 0;          // the part for the data transform
   double shared = 0;        // as in Cost
 };
 
-// Time of memory that arithmetic hides counts by its surplus.
+// Memory time counts only where it exceeds the arithmetic that hides it.
 Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target,
                    double data_cycles, double result_cycles) {
   const WinogradLoops l = winograd_loops(p, c);
   const double v = p.lanes, per_point = static_cast<double>(l.slices) / static_cast<double>(l.points);
-  // Taps along the depth that meet planes of zeros only are left out where a register tile lies within a plane.
+  // Taps along the depth that only read zero planes are skipped, if a register tile lies within one plane.
   double deep = static_cast<double>(p.kernel_depth);
   if (p.kernel_depth > 1) {
     int64_t inside = 0;
@@ -131,7 +131,8 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
                             (static_cast<double>(l.ic_blocks * planes) * data_cycles +
                              static_cast<double>(l.oc_blocks * l.depth) * result_cycles) /
                             per_microsecond;
-  // Weights pass by once per block of tiles: from memory the first time, then from where they fit beside the scratch.
+  // Weights are read once per block of tiles: from memory the first time, then from the cache where they fit beside the
+  // scratch.
   const double bytes = static_cast<double>(l.slices * l.panel * l.oc_blocks) * 4,
                scratch = static_cast<double>(l.scratch()) * 4;
   const double l2 = static_cast<double>(target.machine.l2_bytes);
@@ -139,23 +140,23 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   const double again = near            ? target.machine.l2_gbps
                        : bytes <= 16e6 ? target.machine.l3_gbps
                                        : target.machine.dram_gbps;
-  // A stream beside other work reaches four fifths of what memory gives a stream alone. Two threads share it, and come
-  // nearer to it.
+  // A stream in parallel to other work reaches four fifths of the bandwidth of a stream alone. Two threads share the
+  // bandwidth and come closer to its limit.
   const double from_there = static_cast<double>(l.blocks - 1) * bytes / (again * 1e3);
   const double traffic = bytes / ((weights_from_memory ? 0.8 * target.machine.dram_gbps : again) * 1e3) + from_there;
   const double traffic_of_two =
       weights_from_memory ? bytes / (target.machine.dram_gbps * 1e3) + from_there / 2 : traffic / 2;
-  // Several turns over wide panels that come from afar displace what is in the first level.
+  // Repeated passes over wide panels from outer caches evict the L1 cache.
   const double panel_bytes = static_cast<double>(l.panel * c.oc_blocks) * 4 * per_point;
   const double displaced =
       l.turns > 1 && !near && panel_bytes > 0.75 * static_cast<double>(target.machine.l1_bytes) ? 0.5 * traffic : 0;
-  // The transforms wait for maps beyond the second level: read, and written after a read.
+  // The transforms wait for maps beyond the L2 cache: reads, and writes that read first.
   const double maps = 4.0 * static_cast<double>(p.batch) * v *
                       static_cast<double>(l.ic_blocks * p.in_depth * p.in_height * p.in_width +
                                           2 * l.oc_blocks * p.out_depth * p.out_height * p.out_width);
   const double passage =
       maps <= l2 ? 0 : maps / ((maps <= 8e6 ? target.machine.l3_gbps : target.machine.dram_gbps) * 1e3);
-  // Scratch beyond the second level of cache is written and read through the third.
+  // Scratch beyond the L2 cache is written and read through the L3 cache.
   double spill = 0;
   if (scratch > 0.75 * l2) {
     const double data = static_cast<double>(l.slices * l.tiles * l.slots * l.ic_blocks) * v * 4;
@@ -173,8 +174,8 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   return {alone + transforms + spill + displaced + passage, data, together(gemm / 2, traffic_of_two) - alone / 2};
 }
 
-// How much longer than its share the slowest of `threads` takes: units are cut between tiles of output channels too,
-// and both sides of such a cut transform the block's data.
+// How much longer than an even share the slowest of `threads` takes: units are also divided between channel tiles, and
+// both sides of such a cut transform the block's data.
 double imbalance(const Conv2dProblem& p, const WinogradConfig& c, const Prediction& prediction, int threads) {
   const WinogradLoops l = winograd_loops(p, c);
   const int64_t units = l.blocks * l.oc_tiles;
@@ -217,7 +218,7 @@ TransformCycles transforms_of(const Conv2dProblem& p, int tile_height, int tile_
 
 namespace {
 
-// Tiles of a block: whole register tiles in a plane alone; where every plane of a volume adds as many, few enough.
+// Numbers of tiles per block: whole register tiles within a plane; fewer if every plane of a volume multiplies them.
 std::vector<int64_t> block_sizes(int64_t tiles, int64_t rows, int64_t depth) {
   std::vector<int64_t> sizes{tiles};
   if (depth == 1) {
@@ -227,13 +228,13 @@ std::vector<int64_t> block_sizes(int64_t tiles, int64_t rows, int64_t depth) {
     }
     return sizes;
   }
-  // Even blocks, and no more than 24 sizes of them.
+  // Even blocks, at most 24 different sizes.
   for (int64_t blocks = 2; sizes.back() > 1; blocks += 1 + blocks / 6)
     if (const int64_t size = ceil_div(tiles, blocks); size != sizes.back()) sizes.push_back(size);
   return sizes;
 }
 
-// Every configuration with its time, stretched by what splitting its work unevenly over a few threads costs.
+// Visits every configuration with its time, scaled by the imbalance over a few threads.
 void weigh(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory, const Target& target,
            const std::function<void(const WinogradConfig&, double)>& visit) {
   const TransformCycles cycles = transforms_of(p, tile_height, tile_width, target);
@@ -276,7 +277,7 @@ WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile
 std::vector<Weighed<WinogradConfig>> winograd_config_of_columns(const Conv2dProblem& p, int tile_height, int tile_width,
                                                                 bool weights_from_memory, const Target& target) {
   std::vector<Weighed<WinogradConfig>> best;
-  // They come by the number of columns.
+  // They are visited in order of the number of columns.
   weigh(p, tile_height, tile_width, weights_from_memory, target, [&](const WinogradConfig& c, double time) {
     if (best.empty() || best.back().second.oc_blocks != c.oc_blocks)
       best.emplace_back(time, c);
@@ -294,7 +295,7 @@ bool fits(const Conv2dProblem& p, const WinogradConfig& c) {
 Cost winograd_cost(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target) {
   const TransformCycles cycles = transforms_of(p, c.tile_height, c.tile_width, target);
   const WinogradLoops l = winograd_loops(p, c);
-  Cost cost = estimate(p, Conv2dConfig{}, target);  // flops are those of the direct algorithm, so that rates compare
+  Cost cost = estimate(p, Conv2dConfig{}, target);  // flops of the direct algorithm, so that rates are comparable
   cost.bytes +=
       4 * (static_cast<double>(l.slices * l.panel * l.oc_blocks) -
            static_cast<double>(p.in_channels * p.out_channels * p.kernel_depth * p.kernel_height * p.kernel_width));

@@ -12,7 +12,7 @@ namespace {
 
 using Polynomial = std::vector<double>;  // coefficients, lowest power first
 
-// The product of (x - p) over the points but those at the two indices (-1: none).
+// The product of (x - p) over the points except those at the two indices (-1: none).
 Polynomial product_without(const std::vector<double>& points, int a, int b = -1) {
   Polynomial out{1};
   for (int i = 0; i < static_cast<int>(points.size()); ++i) {
@@ -27,7 +27,7 @@ Polynomial product_without(const std::vector<double>& points, int a, int b = -1)
   return out;
 }
 
-// Adds a sum of multiples to the program; a sum of one value as it is adds nothing. Terms whose factor is 1 come first.
+// Adds a linear combination; a single value with factor 1 needs none. Terms with factor 1 come first.
 int add_sum(LinearProgram* program, std::vector<LinearProgram::Term> terms) {
   std::erase_if(terms, [](const LinearProgram::Term& t) { return t.factor == 0; });
   std::stable_sort(terms.begin(), terms.end(),
@@ -37,15 +37,15 @@ int add_sum(LinearProgram* program, std::vector<LinearProgram::Term> terms) {
   return program->inputs + static_cast<int>(program->sums.size()) - 1;
 }
 
-// The polynomial applied to the inputs from `shift` on.
+// The polynomial's coefficients applied to the inputs from `shift` on.
 std::vector<LinearProgram::Term> applied(const Polynomial& polynomial, int shift) {
   std::vector<LinearProgram::Term> terms;
   for (size_t k = 0; k < polynomial.size(); ++k) terms.push_back({polynomial[k], static_cast<int>(k) + shift});
   return terms;
 }
 
-// Rows of B^T: the products of (x - other points); for infinity of all. Two rows that lack the points a and b are
-// C(x) (x - b) and C(x) (x - a) with the same C, so C is applied twice, one input apart, and each row is one more sum.
+// Rows of B^T: the products of (x - other points); for infinity, of all points. The rows of points a and b are C(x) (x
+// - b) and C(x) (x - a) with a common C, so C is applied twice, one input apart, and each row takes one more sum.
 LinearProgram data_program(const std::vector<double>& points, int products) {
   LinearProgram program;
   program.inputs = products;
@@ -55,7 +55,7 @@ LinearProgram data_program(const std::vector<double>& points, int products) {
     program.results[static_cast<size_t>(i)] = add_sum(&program, applied(product_without(points, i), 0));
   };
   int next = 0;
-  if (next < finite) alone(next++);  // the point 0: its row shares nothing
+  if (next < finite) alone(next++);  // the point 0: shares nothing
   for (; next + 1 < finite; next += 2) {
     const Polynomial common = product_without(points, next, next + 1);
     const int low = add_sum(&program, applied(common, 0)), high = add_sum(&program, applied(common, 1));
@@ -68,7 +68,7 @@ LinearProgram data_program(const std::vector<double>& points, int products) {
   return program;
 }
 
-// Rows of A^T: y_i = sum of p^i x_p, infinity in the last. A pair p, -p enters as its sum or difference.
+// Rows of A^T: y_i = sum of p^i x_p, with infinity in the last row. A pair p, -p contributes its sum or difference.
 LinearProgram result_program(const std::vector<double>& points, int outputs, int products) {
   LinearProgram program;
   program.inputs = products;
@@ -116,7 +116,7 @@ WinogradTransform winograd_transform(int outputs, int taps) {
   const int products = w.products();
   TW_ICHECK(outputs >= 1 && taps >= 1 && products <= 8, "winograd_transform: size");
   w.points.assign(kPoints, kPoints + products - 1);
-  if (products == 5) w.points[3] = 2;  // no partner -2: with 2, F(3,3) has one row of B less to round
+  if (products == 5) w.points[3] = 2;  // without the pair -2: with 2, F(3,3) rounds in one row of B less
   w.data = data_program(w.points, products);
   w.result = result_program(w.points, outputs, products);
   for (int j = 0; j < products; ++j) {

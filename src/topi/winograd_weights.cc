@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of Winograd convolutions, and what rounding does to their results.
+// Winograd weight transforms, and the estimate of rounding errors.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@ namespace tilewright::topi {
 
 std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& p, const WinogradConfig& c) {
   const WinogradLoops l = winograd_loops(p, c);
-  // Tiles of output channels one after another, the last one narrower: one dimension keeps it exact.
+  // Tiles of output channels are consecutive; the last is narrower, so a single dimension is exact.
   return {l.oc_blocks * l.slices * l.panel};
 }
 
@@ -25,14 +25,14 @@ Tensor transformed_weights(const Tensor& packed, const Conv2dProblem& p, const W
   Tensor out(packed.dtype(), winograd_weight_shape(p, c));
   const T* from = packed.as<T>().data();
   T* to = out.as_mutable<T>().data();
-  std::vector<double> middle(static_cast<size_t>(high * kw * v));  // points by columns of taps
+  std::vector<double> middle(static_cast<size_t>(high * kw * v));  // points x columns of taps
   for (int64_t ob = 0; ob < l.oc_blocks; ++ob) {
     const int64_t tile = ob / c.oc_blocks, col = ob % c.oc_blocks,
                   cols = tile == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks;
     T* tile_at = to + tile * c.oc_blocks * l.slices * l.panel;
     for (int64_t deep_ic = 0; deep_ic < kd * l.ic_padded; ++deep_ic) {
       const int64_t deep = deep_ic / l.ic_padded, ic = deep_ic % l.ic_padded;
-      // Taps lie v * v apart.
+      // Taps are v * v elements apart.
       const T* g = from + ((ob * l.ic_blocks + ic / v) * kd + deep) * taps * v * v + ic % v * v;
       for (int64_t y = 0; y < stride_h; ++y) {
         std::fill(middle.begin(), middle.end(), 0.0);
@@ -75,8 +75,8 @@ Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const Wino
 
 namespace {
 
-// The matrix P with g^T P g = sum over products of |A column|^2 |G g|^2 |B row|^2, the mean over outputs: how much a
-// relative error of each product's operands and sum adds to the outputs' squares.
+// The matrix P with g^T P g = sum over products of |A column|^2 |G g|^2 |B row|^2, averaged over outputs: how much
+// relative errors of a product's operands and sum add to the outputs' squared error.
 std::vector<double> error_form(const WinogradTransform& w) {
   const int t = w.products(), r = w.taps;
   std::vector<double> data(static_cast<size_t>(t), 0), result(static_cast<size_t>(t), 0),
@@ -112,7 +112,8 @@ double error_of(const Tensor& packed, const Conv2dProblem& p, int tile_height, i
   std::vector<double> row(static_cast<size_t>(wide * v));
   for (int64_t ob = 0; ob < oc_blocks; ++ob) {
     double error[16] = {}, square[16] = {};
-    // The taps of one phase of one input channel: trace(W^T P W Q), rows by P first, then columns by Q against W again.
+    // The taps of one phase of one input channel: trace(W^T P W Q), first along rows by P, then along columns by Q
+    // against W.
     auto add_phase = [&](const T* g, int64_t rows, int64_t columns) {
       auto at = [&](int64_t k, int64_t x) { return g + (k * step_h * kw + x * step_w) * v * v; };
       for (int64_t k = 0; k < rows; ++k) {
@@ -143,7 +144,7 @@ double error_of(const Tensor& packed, const Conv2dProblem& p, int tile_height, i
     }
   }
   const double unit = std::numeric_limits<T>::epsilon() / 2;
-  // A product's operands are rounded once or twice and its sum grows over the input channels.
+  // Operands of a product are rounded once or twice; the error of its sum grows with the input channels.
   const double growth = 1 + static_cast<double>(p.in_channels * kd * step_h * step_w) / 16;
   return signal > 0 ? unit * std::sqrt(growth * worst / signal) : 0;
 }

@@ -23,7 +23,7 @@ Target for_words(const Target& target) {
     return std::find(target.cpu_features.begin(), target.cpu_features.end(), feature) != target.cpu_features.end();
   };
   Target out = target;
-  // A row's word; else the halves of both operands' words, and a product.
+  // Registers for a row's word; without a dot instruction, for the halves of both operands' words and a product.
   out.vector_registers -= has("avx512vnni") || has("avxvnni") || has("i8mm") ? 1 : 4;
   return out;
 }

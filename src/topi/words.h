@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bytes: what is summed goes in words of four, unsigned activations by signed weights, summed exactly in
-// int32 by one operation of the loop IR (dot4). Kernels count their reduction in words then.
+// 8-bit products in words: the reduction takes words of four bytes, uint8 activations by int8 weights, summed exactly
+// in int32 by one loop IR operation (dot4). Reduction lengths are then counted in words.
 #pragma once
 #include "base/tensor.h"
 #include "topi/view.h"
@@ -9,11 +9,11 @@ namespace tilewright::topi {
 
 inline constexpr int64_t kWordBytes = 4;
 
-// Four bytes from element `at` of a byte buffer on as a word; where fewer are `real`, no other is read and the word
-// ends in zeros.
+// The four bytes from element `at` on as a word; if only `real`
+// exist, no others are read and the word is zero-padded.
 tir::PrimExpr word_at(const tir::Buffer& bytes, const tir::PrimExpr& at, int64_t real = kWordBytes);
 
-// The target as the tiles of such kernels see it: where dot4 takes several instructions, these need registers.
+// The target as such kernels' tiles see it: where dot4 takes several instructions, those need registers.
 Target for_words(const Target& target);
 
 // Signed bytes as a kernel's words of int32. Padding is zero.
