@@ -16,7 +16,7 @@
 namespace tilewright::runtime {
 namespace {
 
-// Larger arenas are touched before the first run rather than where they are made: not every executor runs.
+// Larger arenas are faulted in before the first run rather than at allocation: not every executor runs.
 constexpr uint64_t kPrefault = uint64_t{64} << 20;
 
 struct Mapping {
@@ -24,8 +24,8 @@ struct Mapping {
   uint64_t bytes = 0;
 };
 
-// The last large mapping that an arena gave back, for the next arena of this process: memory that the system hands out
-// for the first time costs more than the run that uses it. The system may take its pages at any time (MADV_FREE).
+// The last large mapping that was freed, kept for the next arena of this process: faulting in new memory costs more
+// than the run that uses it. The system may reclaim its pages at any time (MADV_FREE).
 constinit std::mutex kept_mutex;
 constinit Mapping kept;
 
@@ -46,7 +46,7 @@ void give_back(Mapping m) {
   unmap(m);
 }
 
-// At least so many bytes; null where the system refuses them.
+// At least `bytes`; null if the system refuses.
 Mapping map(uint64_t bytes) {
   if (bytes >= kPrefault) {
     const Mapping old = exchange_kept({});
@@ -54,7 +54,7 @@ Mapping map(uint64_t bytes) {
     unmap(old);
   }
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) {  // what is kept counts against the process's limit
+  if (p == MAP_FAILED) {  // the kept mapping counts against the process's limit
     unmap(exchange_kept({}));
     p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   }
@@ -66,8 +66,8 @@ Mapping map(uint64_t bytes) {
 Result<Arena> Arena::allocate(uint64_t bytes) {
   Arena arena;
   bool large = bytes >= kHugePage;
-  uint64_t size = (bytes + 64 + 4095) / 4096 * 4096;  // kernels may read a vector past the last element
-  // A tail of more than half a huge page is one: hundreds of small pages cost a millisecond.
+  uint64_t size = (bytes + 64 + 4095) / 4096 * 4096;  // kernels may load a vector past the last element
+  // A remainder above half a huge page is rounded up to one: hundreds of small pages take a millisecond to fault in.
   if (const uint64_t tail = size % kHugePage; large && tail > kHugePage / 2) size += kHugePage - tail;
   const Mapping mapping = map(size + (large ? kHugePage : 0));
   if (!mapping.start)
@@ -83,14 +83,14 @@ Result<Arena> Arena::allocate(uint64_t bytes) {
     arena.data_ += (kHugePage - address % kHugePage) % kHugePage;
     madvise(arena.data_, size, MADV_HUGEPAGE);
   }
-  // Page faults now rather than inside the first run; systems that cannot do this fault later.
+  // Takes page faults now instead of in the first run; on systems without MADV_POPULATE_WRITE they happen later.
   arena.touched_ = size <= kPrefault;
   if (arena.touched_) madvise(arena.data_, size, MADV_POPULATE_WRITE);
   return arena;
 }
 
 void Arena::touch(ThreadTeam& team) {
-  if (std::exchange(touched_, true) || team.size() == 1) return;  // a single thread does it while it runs
+  if (std::exchange(touched_, true) || team.size() == 1) return;  // a single thread faults them in while it runs
   team.run(
       [](void* context, int tid, int threads) {
         const Arena& arena = *static_cast<const Arena*>(context);
@@ -105,7 +105,7 @@ void Arena::touch(ThreadTeam& team) {
 
 Status Arena::grow(uint64_t bytes) {
   if (data_ && bytes <= bytes_) return Ok{};
-  *this = TW_TRY(allocate(bytes));  // where that fails the old one stays: others use it
+  *this = TW_TRY(allocate(bytes));  // on failure the old one stays, since others use it
   return Ok{};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Working memory straight from the system, 64-byte aligned (2 MiB aligned and in huge pages when large). A large one
-// that is given back is kept for the next arena of the process; what it holds then is anything.
+// Working memory from the operating system, 64-byte aligned (large ones: 2 MiB aligned, in huge pages). A large arena
+// that is freed is kept for the next one of the process; its content is unspecified.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ class ThreadTeam;
 class Arena {
  public:
   Arena() = default;
-  // Errors: LimitExceeded (the system has not that much).
+  // Errors: LimitExceeded (not enough memory).
   static Result<Arena> allocate(uint64_t bytes);
   ~Arena();
   Arena(Arena&& other) noexcept { swap(other); }
@@ -25,9 +25,9 @@ class Arena {
     swap(other);
     return *this;
   }
-  // At least so many bytes; what it held is lost when it moves. Errors: those of allocate.
+  // Grows to at least `bytes`; the content is lost if it moves. Errors: those of allocate.
   Status grow(uint64_t bytes);
-  // Before the first run: all threads take a large arena's pages from the system, each a part of it.
+  // Faults in the pages of a large arena before the first run, each thread a part of them.
   void touch(ThreadTeam& team);
   std::byte* data() const { return data_; }
 
@@ -42,7 +42,7 @@ class Arena {
   void* mapping_ = nullptr;
   uint64_t mapped_ = 0;
   std::byte* data_ = nullptr;
-  uint64_t bytes_ = 0;  // that were asked for
+  uint64_t bytes_ = 0;  // requested size
   bool touched_ = true;
 };
 

@@ -29,7 +29,7 @@ Diagnostic bad(std::string what) {
   return Diagnostic(ErrorCode::kBadArtifact, std::move(what), {}, "compile the model again");
 }
 
-// Everything that can be known without running anything of the file.
+// All checks that do not execute anything in the file.
 Result<ElfImage> check_file(std::span<const std::byte> file, const LoadOptions& options) {
   ElfImage image = TW_TRY(check_artifact_file(file, options.verify_params));
   if (image.machine != this_elf_machine() || image.word_bits != 8 * sizeof(void*))
@@ -37,8 +37,8 @@ Result<ElfImage> check_file(std::span<const std::byte> file, const LoadOptions& 
   return image;
 }
 
-// In huge pages (MappedFile), the whole segment, since advice for a part of it would split the mapping, and a huge page
-// has to lie in one. Smaller ones are read ahead.
+// Requests huge pages (MappedFile) for the whole segment, since advice for part of it would split the mapping, and a
+// huge page must lie in one mapping. Smaller segments are read ahead.
 void expect_weights(uint64_t address, uint64_t bytes) {
   const uint64_t first = address / 4096 * 4096;
   void* start = reinterpret_cast<void*>(first);
@@ -46,7 +46,7 @@ void expect_weights(uint64_t address, uint64_t bytes) {
   if (length < kHugePage || madvise(start, length, MADV_HUGEPAGE) != 0) madvise(start, length, MADV_WILLNEED);
 }
 
-// What lies within the library that was checked. Without an image it is part of the program itself.
+// Whether addresses lie within the checked library. Without an image the model is part of the program.
 struct Inside {
   const ElfImage* image;
   uint64_t base;
@@ -66,7 +66,7 @@ struct Inside {
   }
 };
 
-// The table after loading: its pointers stay within the library.
+// Checks the table after loading: its pointers must stay within the library.
 Status check_table(const ArtifactTable& table, const ElfImage* image, uint64_t base) {
   TW_TRY_STATUS(check_artifact_table(table));
   const Inside inside{image, base};
@@ -85,8 +85,9 @@ Status check_table(const ArtifactTable& table, const ElfImage* image, uint64_t b
   return Ok{};
 }
 
-// The descriptor's path, spelled as never before in this process: a library that is loaded twice goes by both names
-// until the last of its users is gone, and the linker would take a later file under a closed one's number for it.
+// A path of the descriptor that was never used before in this process: a library loaded twice is known by both names
+// until its last user closes it, and the linker would confuse a later file that gets a closed descriptor's number with
+// it.
 std::string fresh_name(int descriptor) {
   static std::atomic<uint64_t> count{0};
   uint64_t n = count.fetch_add(1, std::memory_order_relaxed);
@@ -116,9 +117,9 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
 
   std::shared_ptr<Artifact> artifact(new Artifact);
   artifact->path_ = path;
-  // Through the descriptor that was checked: the dynamic linker takes a path it has seen before for the library it
-  // loaded then, even when a newer file has replaced it. The descriptor stays open so that no other library gets its
-  // number.
+  // Loads through the checked descriptor: the dynamic linker identifies
+  // libraries by path, even when a newer file has replaced the old one.
+  // The descriptor stays open so that no other library gets its number.
   artifact->file_ = file.release_descriptor();
   artifact->library_ = dlopen(fresh_name(artifact->file_).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!artifact->library_ && access("/proc/self/fd", F_OK) != 0) {
@@ -139,7 +140,7 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
     return std::move(chosen).error().at(path);
   if (auto status = check_table(table, &*image, map->l_addr); !status.ok()) return std::move(status).error().at(path);
   TW_TRY_STATUS(artifact->take(table, options));
-  // Modules that were linked in as an object of their own (devc.o).
+  // Modules linked in as a separate object (devc.o).
   if (const ElfSymbol* blob = image->find(kImportsSymbol); blob && artifact->plan_.imports.empty()) {
     const ElfSegment* home = image->segment_of(blob->address, 8);
     uint64_t bytes = 0;
@@ -196,7 +197,7 @@ Status Artifact::choose(ArtifactTable* table, const ElfImage* image, uint64_t ba
   return Ok{};
 }
 
-// The plan, and whether the rest of the artifact and the machine are what it wants.
+// Takes the plan over, and checks that the artifact and the machine satisfy it.
 Status Artifact::take(const ArtifactTable& table, const LoadOptions& options) {
   auto plan = plan::read_plan({static_cast<const std::byte*>(table.plan), static_cast<size_t>(table.plan_bytes)});
   if (!plan.ok()) {
@@ -251,8 +252,7 @@ void* Artifact::symbol(const std::string& name, bool code) const {
       dladdr1(found, &place, const_cast<void**>(reinterpret_cast<const void**>(&entry)), RTLD_DL_SYMENT) == 0 ||
       !entry || dlinfo(library_, RTLD_DI_LINKMAP, &own) != 0)
     return nullptr;
-  const bool ours =
-      reinterpret_cast<uintptr_t>(place.dli_fbase) == own->l_addr;  // and no library's that it is linked with
+  const bool ours = reinterpret_cast<uintptr_t>(place.dli_fbase) == own->l_addr;  // and not in a library it depends on
   return ours && ELF64_ST_TYPE(entry->st_info) == (code ? STT_FUNC : STT_OBJECT) ? found : nullptr;
 }
 

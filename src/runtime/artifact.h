@@ -13,17 +13,17 @@
 namespace tilewright::runtime {
 
 struct LoadOptions {
-  bool verify_params = false;  // read all weights and compare their check sum
-  std::string weights;  // the file of the weights, where they are one of their own; empty: where the artifact says
-  std::string home;     // whose folder that is seen from; empty: the artifact
+  bool verify_params = false;  // reads all weights and compares their checksum
+  std::string weights;         // path of a separate weights file; empty: as the artifact says
+  std::string home;            // file relative to which that is resolved; empty: the artifact
 };
 
 class Artifact {
  public:
   // Checks the file before the dynamic linker sees it. Errors: FileNotFound, BadArtifact, ArtifactVersion, CpuMismatch.
   static Result<std::shared_ptr<const Artifact>> load(const std::string& path, const LoadOptions& options = {});
-  // A model that is linked into the program (system_lib.h), whose folder is where it finds a file of weights; `entry`,
-  // its generated function, may be null. Errors: the same.
+  // A model linked into the program (system_lib.h), relative to whose folder a weights file is found; `entry`, its
+  // generated function, may be null. Errors: those of load.
   static Result<std::shared_ptr<const Artifact>> linked(const std::string& name, const ArtifactTable* table,
                                                         void* entry);
   ~Artifact();
@@ -33,32 +33,32 @@ class Artifact {
   const plan::Plan& plan() const { return plan_; }
   std::span<const KernelFunction> kernels() const { return kernels_; }
   const std::byte* params() const { return params_; }
-  // The generated function that runs the whole plan on one thread. There is none in an artifact of a linker of the
-  // user's that dropped it.
+  // The generated function that runs the whole plan on one
+  // thread; missing if a user's own linking dropped it.
   bool has_entry() const { return entry_ != nullptr; }
-  // 0, or the number of an error.
+  // Returns 0 or an error number.
   int run_entry(void* const* inputs, void* const* outputs, void* arena) const;
   std::string_view imports() const { return plan_.imports; }
-  // What the library itself defines under the name: a function, a variable; null where it does not, or is linked into
-  // the program.
+  // The address of a function or variable that the library itself defines; null if it does not, or is linked into the
+  // program.
   void* function(const std::string& name) const { return symbol(name, true); }
   void* variable(const std::string& name) const { return symbol(name, false); }
   const std::string& path() const { return path_; }
 
  private:
   Artifact() = default;
-  // Sets the table's kernels and plan to those of the instruction set that this machine runs best, and the entry.
+  // Sets the table's kernels, plan and entry to those of the best instruction set for this machine.
   Status choose(ArtifactTable* table, const ElfImage* image, uint64_t base);
   Status take(const ArtifactTable& table, const LoadOptions& options);
   Status open_weights(const LoadOptions& options);
   void* symbol(const std::string& name, bool code) const;
   std::string path_;
-  int file_ = -1;  // open as long as the library is loaded, see load()
+  int file_ = -1;  // stays open while the library is loaded, see load()
   void* library_ = nullptr;
   plan::Plan plan_;
   std::span<const KernelFunction> kernels_;
   const std::byte* params_ = nullptr;
-  std::shared_ptr<const SharedWeights> weights_;  // where they are a file of their own
+  std::shared_ptr<const SharedWeights> weights_;  // weights in a separate file
   void* entry_ = nullptr;                         // an EntryFunction; with weights_ an EntryWithWeights
 };
 

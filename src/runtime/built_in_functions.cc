@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Global functions that come with the runtime, under their classic names.
+// The runtime's global functions, under their classic names.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -31,7 +31,8 @@ Result<Value> load_so(const Arguments& args) {
   return Value(std::shared_ptr<Module>(TW_TRY(LibraryModule::load(std::string(TW_TRY(args.string(0)))))));
 }
 
-// (path, form; without: the end of the name): objects, archives, LLVM IR and packages go through the system's compiler.
+// (path, format; default: the file extension): objects, archives, LLVM IR and packages are linked by the system's
+// compiler.
 Result<Value> load_objects(const Arguments& args) {
   TW_TRY_STATUS(args.expect(1, 2));
   const std::string path(TW_TRY(args.string(0)));
@@ -101,8 +102,8 @@ Result<Value> save_params(const Arguments& args) {
 }
 
 // (function, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown) -> a function that takes the
-// arguments to call with and gives the seconds of one call, for each repeat. `number` grows until a repeat lasts
-// min_repeat_ms.
+// arguments to call with and returns the seconds per call for each repeat. `number` is increased until a repeat takes
+// at least min_repeat_ms.
 Result<Value> time_evaluator(const Arguments& args) {
   TW_TRY_STATUS(args.expect(1, 6));
   FunctionRef timed(tw_function_retain(TW_TRY(args.function(0))));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface over the runtime's classes: nothing thrown inside leaves, every error becomes a number and a message.
+// The C interface to the runtime: no exception leaves it; every error becomes a number and a message.
 #include "tilewright/c_api.h"
 
 #include <new>
@@ -32,7 +32,7 @@ Status tensor_info(const std::vector<plan::TensorInfo>& tensors, const std::vect
                  out);
 }
 
-// The library that a handle stands for. Error: InvalidArgument for another kind of module.
+// The library behind a handle. Error: InvalidArgument for another kind of module.
 Result<const LibraryModule*> library_of(const tw_module* module) {
   TW_REQUIRE(module);
   if (auto* library = dynamic_cast<const LibraryModule*>(module->module.get())) return library;

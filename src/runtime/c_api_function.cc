@@ -11,7 +11,7 @@ using namespace tilewright::runtime;
 
 namespace {
 
-// A module whose functions a user's callbacks give.
+// A module whose functions come from a user's callbacks.
 class CallbackModule : public Module {
  public:
   CallbackModule(const tw_module_class& kind, void* context)
@@ -105,7 +105,7 @@ int32_t tw_function_call(tw_function* function, const tw_value* args, int32_t nu
     TW_REQUIRE(function);
     if (num_args < 0) return Diagnostic(ErrorCode::kInvalidArgument, "the number of arguments is negative");
     if (num_args > 0) TW_REQUIRE(args);
-    FunctionRef kept(tw_function_retain(function));  // the function may remove itself from the table
+    FunctionRef kept(tw_function_retain(function));  // the call may remove the function from the table
     Value value = TW_TRY(call(function, {args, static_cast<size_t>(num_args)}));
     if (result) *result = value.release();
     return Ok{};
@@ -232,7 +232,7 @@ int32_t tw_module_save(const tw_module* module, tw_value* out) {
 
 int32_t tw_system_lib_register(const char* name, const void* address) {
   tw_function* function = nullptr;
-  if (name && address && !std::strchr(name, '/')) {  // what is no model's
+  if (name && address && !std::strchr(name, '/')) {  // a path is a model's, anything else is not
     auto call = reinterpret_cast<tw_packed_call>(const_cast<void*>(address));
     if (int32_t status = tw_function_create(call, nullptr, nullptr, &function)) return status;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file of the C interface needs: this thread's last error, and bodies whose errors become numbers.
+// Shared by all files of the C interface: this thread's last error, and conversion of errors to numbers.
 #pragma once
 #include <cstring>
 #include <memory>
@@ -10,7 +10,7 @@
 #include "runtime/module.h"
 #include "tilewright/c_api.h"
 
-// The C handles of modules: counted, each with one share of the module.
+// The C handle of a module: reference counted, holding one share of the module.
 struct tw_module {
   std::atomic<int64_t> references{1};
   std::shared_ptr<tilewright::runtime::Module> module;
@@ -18,19 +18,19 @@ struct tw_module {
 
 namespace tilewright::runtime {
 
-// Stores the error of this thread and gives its number.
+// Stores the error for this thread and returns its number.
 int32_t fail(Diagnostic d);
-// What tw_last_error_message and tw_last_error say.
+// The values of tw_last_error_message and tw_last_error.
 const char* last_error_text();
 Status last_error_parts(tw_error_info* out);
-// The error of a number; InvalidArgument for one that has no page in docs/errors.
+// The error with this number; InvalidArgument if docs/errors has no such page.
 ErrorCode error_code(int32_t number);
-// The error that a function of the user's reported by returning `status`; forgets it.
+// Takes the error that a user's function reported by returning `status`.
 Diagnostic take_last_error(int32_t status, const std::string& function);
-// Before a user's function is called, so that it is not blamed for an older error.
+// Call before a user's function, so that it is not blamed for an older error.
 void clear_last_error();
 
-// Runs a body that returns a Status; exceptions become errors. Handled in one place, for each call of the C interface
+// Runs a body that returns a Status and converts exceptions to errors. Out of line, since every call of the C interface
 // is such a body.
 int32_t run_guarded(Status (*body)(void*), void* context) noexcept;
 template <class F>
@@ -44,7 +44,7 @@ inline Diagnostic null_argument(const char* name) {
 #define TW_REQUIRE(argument) \
   if (!(argument)) return ::tilewright::runtime::null_argument(#argument)
 
-// Copies as much of a filled structure as the caller's version of it has room for.
+// Copies a filled structure, up to the size of the caller's version of it.
 template <class T>
 Status deliver(T filled, T* out) {
   TW_REQUIRE(out);
@@ -56,7 +56,7 @@ Status deliver(T filled, T* out) {
   return Ok{};
 }
 
-// The caller's options, with zeros where its version ends.
+// The caller's options, with zeros for fields that its version lacks.
 template <class T>
 Result<T> options_of(const T* given) {
   T options{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executor serves one call at a time.
+// Guards executors, which serve one call at a time.
 #pragma once
 #include <atomic>
 
@@ -7,7 +7,7 @@
 
 namespace tilewright::runtime {
 
-// Marks the executor as busy while a call lasts.
+// Marks the executor as busy for the duration of a call.
 class Claim {
  public:
   explicit Claim(std::atomic<bool>& flag) : flag_(flag), mine_(!flag.exchange(true, std::memory_order_acquire)) {}

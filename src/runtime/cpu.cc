@@ -24,7 +24,7 @@
 namespace tilewright::runtime {
 namespace {
 
-// A small system file. C streams: those of C++ would bring all locales into the runtime library.
+// Reads a small system file with C streams: those of C++ would pull all locales into the runtime library.
 std::string read_text(const std::string& path) {
   std::string text;
   if (std::FILE* file = std::fopen(path.c_str(), "re")) {
@@ -35,7 +35,7 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// Calls f for each line, without its end.
+// Calls f for each line, without its line end.
 template <class F>
 void each_line(std::string_view text, F f) {
   while (!text.empty()) {
@@ -46,7 +46,7 @@ void each_line(std::string_view text, F f) {
 }
 
 #if defined(__x86_64__) || defined(__i386__)
-// A processor's answers never change, and each costs microseconds in a virtual machine: each leaf is asked for once.
+// Caches CPUID: results never change, and in a virtual machine each query costs microseconds.
 struct Answers {
   uint32_t leaf = 0, subleaf = 0;
   uint32_t registers[4] = {};
@@ -77,7 +77,7 @@ class Processor {
     return nullptr;
   }
   std::vector<Answers> answers_;
-  uint32_t saved_ = 0;  // the state that the operating system saves
+  uint32_t saved_ = 0;  // register state saved by the operating system
 };
 
 bool has_feature(std::string_view name) {
@@ -86,8 +86,8 @@ bool has_feature(std::string_view name) {
   return f && processor.has(*f);
 }
 #else
-// Elsewhere the operating system tells each process by bits (Linux, uapi/asm/hwcap.h of each processor): an emulator
-// answers for the processor that it imitates, which /proc/cpuinfo does not.
+// On other architectures the operating system reports features as bits (Linux, uapi/asm/hwcap.h): an emulator reports
+// those of the emulated processor, unlike /proc/cpuinfo.
 struct Feature {
   const char* name;  // LLVM's
   unsigned long word;
@@ -125,7 +125,7 @@ constexpr Feature kFeatures[] = {
 bool has_feature(std::string_view name) {
   for (const Feature& f : kFeatures)
     if (name == f.name && f.word != 0) return (getauxval(f.word) >> f.bit & 1) != 0;
-  // RISC-V's extensions of several letters stand in a line such as "isa : rv64imafdc_zba_zbb".
+  // Multi-letter RISC-V extensions are listed in a line such as "isa : rv64imafdc_zba_zbb".
   bool found = false;
   each_line(read_text("/proc/cpuinfo"), [&](std::string line) {
     if (line.rfind("isa", 0) != 0) return;
@@ -141,7 +141,7 @@ std::string first_line(const std::string& path) {
   return text.substr(0, text.find('\n'));
 }
 
-// CPUs' worth of time the process's control groups allow; 0 when unlimited.
+// The CPU quota of the process's control groups, in CPUs; 0 if unlimited.
 double quota() {
   double least = 0;
   auto limit = [&](double cpus) {
@@ -165,7 +165,7 @@ double quota() {
     std::string path = line.substr(second + 1), controllers = line.substr(0, second);
     bool unified = controllers.rfind("0:", 0) == 0;
     if (!unified && controllers.find("cpu") == std::string::npos) return;
-    while (path.size() > 1) {  // a limit on any ancestor counts
+    while (path.size() > 1) {  // limits of all ancestors apply
       unified ? read_v2("/sys/fs/cgroup" + path) : read_v1("/sys/fs/cgroup/cpu" + path);
       path.resize(std::min(path.rfind('/'), path.size()));
       if (path.find('/') == std::string::npos) break;
@@ -179,7 +179,7 @@ int allowed_cores() {
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0)
     return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  std::set<std::string> cores;  // logical CPUs of one core list the same siblings
+  std::set<std::string> cores;  // logical CPUs of one core have the same sibling list
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &set)) continue;
     std::string siblings =
@@ -240,7 +240,7 @@ FlushDenormals::FlushDenormals() {
   __asm__ volatile("vmsr fpscr, %0" : : "r"(saved_ | (1ul << 24)));
 }
 FlushDenormals::~FlushDenormals() { __asm__ volatile("vmsr fpscr, %0" : : "r"(saved_)); }
-#else  // RISC-V computes with denormals at full speed
+#else  // RISC-V handles denormals at full speed
 FlushDenormals::FlushDenormals() : saved_(0) {}
 FlushDenormals::~FlushDenormals() = default;
 #endif

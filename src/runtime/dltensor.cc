@@ -38,7 +38,7 @@ std::string dtype_str(DLDataType t) {
   return format("dtype(code {}, {} bits, {} lanes)", t.code, t.bits, t.lanes);
 }
 
-// Walks the rows of a strided tensor: `row(strided address, compact offset)` per innermost run.
+// Visits the rows of a strided tensor: `row(strided address, compact offset)` per innermost run.
 template <class F>
 void each_element(const DLTensor& t, uint64_t item, F visit) {
   int64_t index[kMaxRank] = {};

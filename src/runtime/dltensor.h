@@ -13,18 +13,18 @@ namespace tilewright::runtime {
 
 DLDataType to_dlpack(DataType dtype);
 Result<DataType> from_dlpack(DLDataType dtype);  // Error: DtypeMismatch
-// "float32 1x3x224x224" of any DLTensor, however odd.
+// "float32 1x3x224x224", for any DLTensor, valid or not.
 std::string describe(const DLTensor& tensor);
 std::string describe(const plan::TensorInfo& info);
 uint64_t byte_size(const plan::TensorInfo& info);
 
-// The tensor lies in host memory and has the dtype and shape of `info`. `role` names it in errors: "input 'x'".
-// Errors: InvalidArgument, ShapeMismatch, DtypeMismatch.
+// Checks that the tensor is in host memory and has the dtype and shape of `info`. `role` names it in errors: "input
+// 'x'". Errors: InvalidArgument, ShapeMismatch, DtypeMismatch.
 Status check_tensor(const DLTensor* tensor, const plan::TensorInfo& info, const std::string& role);
 bool is_compact(const DLTensor& tensor);
 inline void* data_of(const DLTensor& tensor) { return static_cast<char*>(tensor.data) + tensor.byte_offset; }
-// Copies a checked tensor (any strides) to compact memory, or compact memory to it. Errors: InvalidArgument (strides
-// over elements that share a byte).
+// Copies a checked tensor (any strides) to compact memory, or the reverse. Errors: InvalidArgument (strides over
+// elements smaller than a byte).
 Status copy_from(const DLTensor& tensor, DataType dtype, void* compact);
 Status copy_to(const DLTensor& tensor, DataType dtype, const void* compact);
 

@@ -66,7 +66,8 @@ Executor::Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptio
     : artifact_(std::move(artifact)),
       team_(options.team ? options.team : make_team(options)),
       arena_(options.arena ? options.arena : std::make_shared<Arena>()),
-      // The entry knows no functions of imported modules: such a plan is walked, on the same one thread.
+      // The generated entry cannot call functions of imported modules: such a plan is interpreted, on one thread as
+      // well.
       generated_entry_(options.generated_entry && artifact_->plan().externals.empty()) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifact> artifact,
@@ -104,7 +105,7 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
     for (size_t d = 0; d < device_bytes.size(); ++d)
       device_bytes[d] = std::max(device_bytes[d], plan.device_arena_bytes[d]);
   }
-  TW_TRY_STATUS(e->arena_->grow(bytes));  // one run at a time: the variants share it
+  TW_TRY_STATUS(e->arena_->grow(bytes));  // shared by variants, since only one runs at a time
   for (uint64_t n : device_bytes) e->device_arenas_.push_back(TW_TRY(Arena::allocate(n)));
   e->variants_.resize(1 + first.variants.size());
   e->now_ = e->variants_.data();
@@ -152,7 +153,7 @@ void Executor::enter(Variant& next, const std::vector<int64_t>& sizes) {
     else if (resized)
       next.inputs[i] = {};
     else
-      next.inputs[i].set = false;  // what it had is of an earlier use
+      next.inputs[i].set = false;  // its content is from an earlier use
   }
   now_ = &next;
   next.stale = true;
@@ -181,7 +182,7 @@ Status Executor::fit_variant(uint64_t index, const DLTensor* tensor) {
   };
   const bool one = variants_.size() == 1 && now_->whole->free_sizes.empty();
   if (one || !tensor || tensor->ndim < 0 || (tensor->ndim > 0 && !tensor->shape) || has_shape(*now_)) return Ok{};
-  // The one that keeps most of the inputs that are set, and of those the first.
+  // The variant that keeps the most inputs set; the first of those.
   Variant* best = nullptr;
   int most = -1;
   std::vector<int64_t> best_sizes;
@@ -266,8 +267,9 @@ std::byte* Executor::address(const plan::Buffer& b, size_t thread) const {
     case plan::Space::kArena:
       start = b.device == 0 ? arena_->data() : device_arenas_[b.device - 1].data();
       break;
-    case plan::Space::kParams:  // mapped read-only: a kernel that wrote there would fault, which is a bug of the
-                                // compiler
+    // mapped read-only: a kernel that wrote there would fault, which would be a defect of the
+    case plan::Space::kParams:
+      // compiler
       for (const auto& [index, tensor] : params_) {
         const plan::Param& p = plan().params[index];
         if (p.offset <= b.offset && b.offset < p.offset + p.bytes)
@@ -375,7 +377,7 @@ Status Executor::set_param(uint64_t index, const DLTensor* tensor) {
     d.hint = "weights keep the shape and the packing they were compiled with; compile again to change them";
     return d;
   }
-  // A little more than the weight, as in the library: vector loads may reach past its end.
+  // Padded like the library's weights: vector loads may read past the end.
   Tensor copy = Tensor::zeros(kUInt8, {static_cast<int64_t>(p.bytes + 64)});
   auto copied = copy_from(*tensor, p.dtype, copy.mutable_raw());
   if (!copied.ok()) return std::move(copied).error().at(where);
@@ -417,7 +419,7 @@ Status Executor::share_params(const Executor& other, std::span<const std::byte> 
   for (const NamedTensor& p : params) {
     auto mine = find_tensor(plan().inputs, p.name, "input"), theirs = find_tensor(other.plan().inputs, p.name, "input");
     int64_t param = mine.ok() ? -1 : param_index(p.name), their_param = other.param_index(p.name);
-    if (param >= 0 && their_param >= 0) {  // a weight that the other executor replaced is shared, not copied
+    if (param >= 0 && their_param >= 0) {  // a weight replaced in the other executor is shared, not copied
       auto replaced = other.params_.find(static_cast<uint64_t>(their_param));
       const plan::Param &a = plan().params[static_cast<size_t>(param)],
                         &b = other.plan().params[static_cast<size_t>(their_param)];

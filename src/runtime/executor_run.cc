@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the executor that runs steps; compiled for speed, unlike the rest.
+// The part of the executor that runs steps; unlike the rest it is compiled for speed.
 #include <algorithm>
 #include <chrono>
 

@@ -18,7 +18,7 @@ struct tw_function {
 namespace tilewright::runtime {
 namespace {
 
-// Never destroyed: functions of an interpreter that has ended may still be in it.
+// Never destroyed: it may hold functions of an interpreter that has ended.
 struct Table {
   std::mutex mutex;
   std::map<std::string, FunctionRef, std::less<>> functions;
@@ -177,7 +177,7 @@ Status register_global(std::string name, FunctionRef function, bool override_exi
                       "register it with override, or under another name");
   std::swap(
       slot,
-      function);  // the old one is freed after the lock, for its owner may be an interpreter with a lock of its own
+      function);  // frees the old one after unlocking, since its owner may be an interpreter with a lock of its own
   return Ok{};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that are called by name across languages, their arguments and results, and the process-wide table of them.
+// Functions called by name across languages, their arguments and results, and the process-wide registry.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -17,7 +17,7 @@ namespace tilewright::runtime {
 
 class Module;
 
-// Owns one reference of a tw_function; empty by default.
+// Owns one reference to a tw_function; may be empty.
 class FunctionRef {
  public:
   FunctionRef() = default;
@@ -37,7 +37,7 @@ class FunctionRef {
   tw_function* function_ = nullptr;
 };
 
-// A result: owns what its tw_value holds.
+// A result: owns the content of its tw_value.
 class Value {
  public:
   Value() { value_.kind = TW_NULL; }
@@ -76,7 +76,7 @@ class Value {
 // "a string", for errors.
 const char* kind_name(int32_t kind);
 
-// The arguments of a call, checked as they are taken. Errors: InvalidArgument with the argument's number.
+// The arguments of a call, checked on access. Errors: InvalidArgument with the argument's number.
 class Arguments {
  public:
   Arguments(std::span<const tw_value> values, std::string_view function) : values_(values), function_(function) {}
@@ -85,9 +85,9 @@ class Arguments {
   Status expect(size_t at_least, size_t at_most) const;
   bool is(size_t i, int32_t kind) const { return i < values_.size() && values_[i].kind == kind; }
   Result<int64_t> integer(size_t i) const;
-  Result<double> number(size_t i) const;  // an integer will do
+  Result<double> number(size_t i) const;  // accepts an integer
   Result<std::string_view> string(size_t i) const;
-  Result<std::string_view> bytes(size_t i) const;  // a string will do
+  Result<std::string_view> bytes(size_t i) const;  // accepts a string
   Result<const DLTensor*> tensor(size_t i) const;
   Result<tw_function*> function(size_t i) const;
   Result<std::shared_ptr<Module>> module(size_t i) const;
@@ -105,18 +105,18 @@ class Arguments {
 using Body = std::function<Result<Value>(const Arguments&)>;
 // `name` is for errors.
 FunctionRef make_function(std::string name, Body body);
-// Calls it; what a user's function reports comes back as the Diagnostic it gave.
+// Calls it; errors of a user's function come back as the Diagnostic it reported.
 Result<Value> call(tw_function* function, std::span<const tw_value> arguments);
 
-// ---- the table of functions by name; thread-safe ----
+// ---- the registry of functions by name; thread-safe ----
 Status register_global(std::string name, FunctionRef function, bool override_existing);
-FunctionRef find_global(std::string_view name);  // empty when there is none
-// The same, or UnknownFunction with the nearest names that begin with `family` as hint.
+FunctionRef find_global(std::string_view name);  // empty if there is none
+// The function, or UnknownFunction with the nearest names that begin with `family` as hint.
 Result<FunctionRef> require_global(const std::string& name, std::string_view family);
 Status remove_global(const std::string& name);
 std::vector<std::string> global_names();  // sorted
 
-// Functions the runtime brings along.
+// Functions that the runtime provides.
 struct BuiltIn {
   const char* name;
   Result<Value> (*body)(const Arguments&);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a library's instruction sets this process runs.
+// Selects which of a library's instruction sets this process uses.
 #pragma once
 #include <span>
 #include <string>
@@ -10,12 +10,12 @@
 namespace tilewright::runtime {
 
 struct InstructionSetChoice {
-  std::string name;                  // what TILEWRIGHT_ISA calls it
-  std::vector<std::string> missing;  // what it needs and this machine lacks
+  std::string name;                  // its name in TILEWRIGHT_ISA
+  std::vector<std::string> missing;  // required features that this machine lacks
 };
 
-// The first that this machine can run, or the one that TILEWRIGHT_ISA names. Errors: InvalidArgument (there is none of
-// this name), CpuMismatch.
+// The first that this machine supports, or the one named by TILEWRIGHT_ISA. Errors: InvalidArgument (no such name),
+// CpuMismatch.
 Result<size_t> choose_instruction_set(std::span<const InstructionSetChoice> sets);
 
 }  // namespace tilewright::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error of this thread's last failed call of a C interface, the runtime's or the compiler's.
+// The last error of this thread in a C interface, the runtime's or the compiler's.
 #include <new>
 
 #include "base/advice.h"
@@ -12,7 +12,7 @@ namespace {
 
 struct LastError {
   Diagnostic diagnostic;
-  std::string text;  // empty: nothing failed
+  std::string text;  // empty: no error
 };
 thread_local LastError last_error;
 
@@ -50,7 +50,7 @@ int32_t run_guarded(Status (*body)(void*), void* context) noexcept {
     } catch (const std::exception& e) {
       return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model and the command"});
     }
-  } catch (...) {  // not even the message could be stored
+  } catch (...) {  // out of memory for the message
     return static_cast<int32_t>(ErrorCode::kInternal);
   }
 }

@@ -12,7 +12,7 @@
 
 namespace tilewright::runtime {
 
-// Made by the first call that needs it.
+// Created by the first call that needs it.
 struct LibraryFunctions::Team {
   std::mutex busy;
   std::unique_ptr<ThreadTeam> threads;
@@ -24,7 +24,7 @@ class LibraryFunctions::Call {
  public:
   Call(const plan::Function& function, const Artifact& artifact) : function_(function), artifact_(artifact) {}
 
-  // Sizes first, since every other dimension may depend on them.
+  // Sizes first, since other dimensions may depend on them.
   Status take(const Arguments& args) {
     if (args.size() != function_.arguments.size())
       return wrong(format("{} arguments were given, and it takes {}", args.size(), function_.arguments.size()),
@@ -39,7 +39,7 @@ class LibraryFunctions::Call {
     return Ok{};
   }
 
-  // On these threads; null: on the caller's.
+  // Runs on the team's threads; null: on the caller's.
   Status run(ThreadTeam* team, Arena* arena) {
     team_ = team;
     const size_t threads = team ? static_cast<size_t>(team->size()) : 1;
@@ -146,7 +146,7 @@ class LibraryFunctions::Call {
     }
   }
 
-  // On the first thread, while the others wait.
+  // On thread 0, while the others wait.
   void make_call(const plan::FunctionCall& c) {
     std::vector<DLTensor> tensors(c.arguments.size());
     std::vector<std::vector<int64_t>> shapes(c.arguments.size());
@@ -194,7 +194,7 @@ class LibraryFunctions::Call {
   std::vector<void*> data_;
   std::vector<Place> places_;
   std::vector<std::vector<void*>> buffers_;  // by thread
-  std::optional<Diagnostic> failed_;         // written by the first thread between two meetings
+  std::optional<Diagnostic> failed_;         // written by thread 0 between two barriers
 };
 
 Result<std::shared_ptr<const LibraryFunctions>> LibraryFunctions::of(const std::shared_ptr<const Artifact>& artifact) {

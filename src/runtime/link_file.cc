@@ -24,7 +24,7 @@ extern char** environ;
 namespace tilewright::runtime {
 namespace {
 
-// (IR or bitcode, library to write): who has the compiler registers it; without, clang is looked for.
+// (IR or bitcode, library to write): registered by the compiler if it is loaded; otherwise clang is used.
 constexpr const char* kLinkIr = "runtime.module.link_ir";
 
 // Without <filesystem> and streams, which would double the runtime's size.
@@ -85,7 +85,8 @@ Result<std::string> compiler_for(const std::string& form) {
                     "install one or set CXX, or export a library (.so)");
 }
 
-// The library that was made of `path`, which messages name: its folder will be gone, and the mapping outlives the file.
+// The library linked from `path`, which messages name: the temporary folder is removed, and the mapping outlives the
+// file.
 Result<std::shared_ptr<Module>> load_named(const std::string& file, const std::string& path) {
   LoadOptions options;
   options.home = path;

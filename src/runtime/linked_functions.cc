@@ -18,12 +18,12 @@ union PackedValue {
 };
 using PackedFunction = int32_t (*)(PackedValue*, int*, int, PackedValue*, int*, void*);
 
-// What the code said last in this thread (TVMAPISetLastError), for the error of a call that fails.
+// The thread's last message from external code (TVMAPISetLastError), for the error of a failing call.
 thread_local std::string said;
 void keep_what_was_said(const char* text) { said = text ? text : ""; }
 constexpr const char* kSaySlot = "__TVMAPISetLastError";
 
-// Lists are passed as their items: C code has no lists.
+// Lists are expanded to their items: C code has no lists.
 void flatten(std::span<const tw_value> values, std::vector<PackedValue>* args, std::vector<int>* codes) {
   for (const tw_value& v : values) {
     if (v.kind == TW_ARRAY) {

@@ -14,7 +14,7 @@ namespace tilewright::runtime {
 
 inline constexpr const char* kLinkedRecord = "linked_functions";
 std::string write_linked_record(std::span<const std::string> names);
-// Errors: BadArtifact (damaged), UnknownFunction (the library has no such function).
+// Errors: BadArtifact (damaged), UnknownFunction (the library lacks the function).
 Result<std::shared_ptr<Module>> linked_functions(const std::shared_ptr<Module>& library, std::string_view record);
 
 }  // namespace tilewright::runtime

@@ -18,8 +18,8 @@
 namespace tilewright::runtime {
 namespace {
 
-// The loop of sums for one element type and vector width. Twelve sums in flight cover the latency of two multiply-add
-// units (4 to 5 cycles each) and leave registers for the operands in the smallest register file (16).
+// The accumulation loop for one element type and vector width. Twelve independent sums cover the latency of two
+// multiply-add units (4 to 5 cycles each) and leave registers for operands in the smallest register file (16).
 #define TW_MULTIPLY_ADD_LOOP(suffix, type, bytes, attribute)                                                    \
   typedef type Sums##suffix __attribute__((vector_size(bytes), aligned(4), may_alias));                         \
   attribute double multiply_add_##suffix(int64_t rounds) {                                                      \
@@ -63,7 +63,7 @@ TW_PEAK_LOOPS(plain, 16, )
 TW_PEAK_LOOPS(avx2, 32, __attribute__((target("avx2,fma"))))
 TW_PEAK_LOOPS(avx512, 64, __attribute__((target("avx512f,fma"))))
 
-// Sums of products of bytes, in fours, by VNNI.
+// 8-bit dot products by VNNI.
 __attribute__((target("avx512f,avx512vnni"))) double dot_bytes(int64_t rounds) {
   volatile int known = 0x01010101;
   const __m512i a = _mm512_set1_epi32(known), b = _mm512_set1_epi32(known);
@@ -80,7 +80,8 @@ __attribute__((target("avx512f,avx512vnni"))) double dot_bytes(int64_t rounds) {
   return 2.0 * 12 * 64 * static_cast<double>(rounds);
 }
 
-// A chain of products, which take three cycles each on every x86-64 processor of the last fifteen years.
+// A dependent chain of products, which have a latency of three cycles on all x86-64 processors of the last fifteen
+// years.
 double multiply_chain(int64_t rounds) {
   int64_t value = 3;
   for (int64_t i = 0; i < rounds; ++i)
@@ -114,8 +115,8 @@ Loops loops_of_this_machine() {
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Runs `work(thread)` on all threads at once for a few bursts and returns the best rate, in units a second:
-// the slowest thread of a burst decides, and the best burst is the one that nothing disturbed.
+// Runs `work(thread)` on all threads in several bursts and returns the best rate, in units per second: the slowest
+// thread determines a burst's rate, and the best burst is the least disturbed.
 template <class F>
 double best_rate(int threads, int bursts, F work) {
   std::atomic<int> arrived{0};
@@ -166,9 +167,9 @@ MachinePeak measure_peak(int threads) {
   const Loops loops = loops_of_this_machine();
   peak.gflops = best_rate(threads, 8, [&](int) { return loops.multiply_add(200'000); }) * 1e-9;
   const uint64_t l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10), l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
-  // Virtual machines report the L3 of a whole socket, of which one core reaches a slice: 32 MiB on many.
+  // Virtual machines report the L3 of a whole socket, but a core reaches only a slice, often 32 MiB.
   const uint64_t l3 = std::min<uint64_t>(cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8 << 20), 32 << 20);
-  // What is read: three quarters of L1 and L2, a third of L3 shared by the threads, and far more than L3.
+  // Working sets: three quarters of L1 and L2, a third of L3 divided by the threads, and a multiple of L3.
   const uint64_t shared = l3 / 3 / static_cast<uint64_t>(threads);
   const uint64_t sizes[4] = {l1 * 3 / 4, l2 * 3 / 4, std::max(shared, l2 * 3 / 2),
                              std::min<uint64_t>(4 * l3, 96 << 20)};
@@ -178,14 +179,14 @@ MachinePeak measure_peak(int threads) {
   std::vector<std::unique_ptr<float[]>> memory;
   for (int t = 0; t < threads; ++t) {
     memory.push_back(std::make_unique_for_overwrite<float[]>(largest / 4 + 16));
-    std::fill_n(memory.back().get(), largest / 4 + 16, 0.0f);  // pages that were never written all share one
+    std::fill_n(memory.back().get(), largest / 4 + 16, 0.0f);  // unwritten pages would all map to one zero page
   }
   for (int i = 0; i < 4; ++i) {
     const auto count = static_cast<int64_t>(sizes[i] / 4);
     const int repeats = static_cast<int>(std::max<uint64_t>(1, (16 << 20) / sizes[i]));
     peak.levels[static_cast<size_t>(i)] = {
         names[i], capacities[i], best_rate(threads, i == 3 ? 4 : 6, [&](int thread) {
-                                   // From a 64-byte boundary, so that no read crosses cache lines.
+                                   // From a 64-byte boundary, so that no load crosses cache lines.
                                    auto at = reinterpret_cast<uintptr_t>(memory[static_cast<size_t>(thread)].get());
                                    const auto* data = reinterpret_cast<const float*>((at + 63) / 64 * 64);
                                    double bytes = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do at most, measured now: the rooflines that kernels are held against.
+// Measures this machine's peak rates: the rooflines that kernels are compared with.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -7,32 +7,32 @@
 
 namespace tilewright::runtime {
 
-// A place data lives in, by size: the whole of it is read again and again.
+// A memory level: bandwidth of reading a working set of that size repeatedly.
 struct MemoryLevel {
   const char* name = "";  // "L1", "L2", "L3", "memory"
-  uint64_t capacity = 0;  // bytes that fit, of one core (of all for L3); the last level holds everything
-  double gbps = 0;        // reading, all threads together
+  uint64_t capacity = 0;  // bytes that fit, per core (L3: all cores); the last level is unlimited
+  double gbps = 0;        // read bandwidth of all threads together
 };
 
 struct MachinePeak {
   int threads = 1;
-  double gflops = 0;  // float32 multiply-adds, two operations each, all threads together
+  double gflops = 0;  // float32 multiply-adds counted as two operations, all threads together
   std::array<MemoryLevel, 4> levels;
   const MemoryLevel& level_of(double bytes) const;
 };
 
-// Takes about 0.2 s. The threads compute side by side, each on memory of its own.
+// Takes about 0.2 s. Threads run concurrently, each on its own memory.
 MachinePeak measure_peak(int threads);
 
-// What one core computes, 1e9 a second, in 0.1 s.
+// The peak rates of one core in 1e9 per second, measured in 0.1 s.
 struct ComputePeak {
-  double float32 = 0, float64 = 0;  // multiply-adds, two operations each
-  double int8 = 0;                  // products and sums of the dot product instruction; 0: there is none
-  double gigahertz = 0;             // cycles; 0: not known how to count them
+  double float32 = 0, float64 = 0;  // multiply-adds counted as two operations
+  double int8 = 0;                  // by the dot product instruction; 0: there is none
+  double gigahertz = 0;             // clock rate; 0: unknown
 };
 ComputePeak measure_compute_peak();
 
-// Microseconds until `threads` threads have been started and have met once; the median of many.
+// Microseconds to start `threads` threads and pass one barrier; the median of many.
 double measure_thread_us(int threads);
 
 }  // namespace tilewright::runtime

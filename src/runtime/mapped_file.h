@@ -14,7 +14,7 @@ namespace tilewright::runtime {
 
 class MappedFile {
  public:
-  // `what` says in messages what the file should have been ("a compiled model"). Errors: FileNotFound, BadArtifact (a
+  // `what` names the expected kind of file in messages ("a compiled model"). Errors: FileNotFound, BadArtifact (a
   // folder, a device, an empty file).
   static Result<MappedFile> open(const std::string& path, const char* what);
   MappedFile(MappedFile&& other) noexcept {

@@ -20,7 +20,7 @@ Status check_compact(const DLTensor& tensor) {
 }
 
 [[maybe_unused]] void sweep() {
-  static std::vector<int64_t> swept(size_t{64} << 17, 1);  // 64 MiB, more than a core's caches
+  static std::vector<int64_t> swept(size_t{64} << 17, 1);  // 64 MiB, larger than a core's caches
   for (int64_t& word : swept) ++word;
 }
 

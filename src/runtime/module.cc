@@ -27,7 +27,7 @@ Diagnostic damaged(std::string what) {
   return Diagnostic(ErrorCode::kBadArtifact, std::move(what), "imported modules", "export the library again");
 }
 
-// The library's record, those of the modules, and who imports whom.
+// The library's record, the modules' records, and the import graph.
 std::string import_tree(std::span<const ImportRecord> modules, const std::vector<std::vector<uint64_t>>& children) {
   ByteWriter out;
   out.write<uint64_t>(modules.size() + 2);
@@ -49,8 +49,8 @@ std::string import_tree(std::span<const ImportRecord> modules, const std::vector
   return out.take();
 }
 
-// The devices given for an executor: each is one that the model was compiled for, and none of those is missing. Without
-// any: all.
+// Checks the devices given for an executor: all must be among those compiled for, and none of those may be missing.
+// None given: all.
 Status check_devices(const plan::Plan& plan, std::span<const tw_value> given) {
   auto listed = [&] {
     std::string out;
@@ -193,12 +193,13 @@ Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
         std::vector<Value> pair;
         pair.push_back(Value::string(p.name));
         pair.push_back(
-            copy_value({p.name, p.dtype, p.shape}, artifact->params() + p.offset));  // the mapping is read-only
+            // copied, since the mapping is read-only
+            copy_value({p.name, p.dtype, p.shape}, artifact->params() + p.offset));
         items.push_back(Value::array(std::move(pair)));
       }
       return Value::array(std::move(items));
     });
-  if (name == "remove_params") {  // the weights are a section of the library; a copy without them is the library itself
+  if (name == "remove_params") {  // weights are part of the library: there is no copy without them
     auto self = shared_from_this();
     return make_function(name, [self](const Arguments&) -> Result<Value> { return Value(self); });
   }

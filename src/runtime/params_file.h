@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classic .params layout: u64 mark, u64 0, names, then one tensor record per name.
+// The classic .params layout: u64 magic number, u64 0, names, then one tensor record per name.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace tilewright::runtime {
 
-inline constexpr uint64_t kParamsMark = 0xF7E58D4F05049CB7;  // a file's first eight bytes
+inline constexpr uint64_t kParamsMark = 0xF7E58D4F05049CB7;  // the first eight bytes of a file
 
 struct NamedTensor {
   std::string name;
   DataType dtype;
   std::vector<int64_t> shape;
-  std::span<const std::byte> data;  // into the file's bytes, any alignment
+  std::span<const std::byte> data;  // view of the file's bytes, any alignment
 };
 
 // Errors: BadArtifact (damaged or not such a file).

@@ -10,7 +10,7 @@
 namespace tilewright::runtime {
 namespace {
 
-// Bytes of a valid UTF-8 sequence at the start of `s`, 0 when there is none.
+// Length of a valid UTF-8 sequence at the start of `s`, or 0.
 size_t utf8_length(std::string_view s) {
   auto lead = static_cast<unsigned char>(s[0]);
   size_t n = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
@@ -97,7 +97,7 @@ std::string Profile::table() const {
                            "share", "GFLOP/s", "GB/s", "busy", "model", "nodes");
   for (const auto* s : order) {
     auto rate = [&](double amount) { return s->min_us > 0 ? amount / s->min_us * 1e-3 : 0; };
-    // Predictions are for one thread; "model" is what share of the predicted speed was reached.
+    // Predictions are for one thread; "model" is the achieved fraction of the predicted speed.
     double busy = s->mean_us > 0 ? s->busy_us / s->mean_us / (s->parallel ? threads_ : 1) : 0;
     std::string reached = s->predicted_us > 0 && s->min_us > 0
                               ? format("{:.0f}%", 100 * s->predicted_us / (s->min_us * (s->parallel ? threads_ : 1)))

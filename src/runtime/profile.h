@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a run goes, step by step, and the forms in which people read it.
+// Measured times of a run per step, and reports of them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@
 namespace tilewright::runtime {
 
 struct Interval {
-  int64_t begin_ns = 0, end_ns = 0;  // both 0: the thread had no part in the step
+  int64_t begin_ns = 0, end_ns = 0;  // both 0: the thread did not take part
 };
 
 struct StepProfile {
@@ -21,13 +21,13 @@ struct StepProfile {
   double flops = 0, bytes = 0, predicted_us = 0;
   bool parallel = false;
   std::string implementation;
-  double weight_bytes = 0;     // of `bytes`, those of constants
+  double weight_bytes = 0;     // the part of `bytes` in constants
   std::vector<Interval> last;  // per thread, in the last repeat
 };
 
 class Profile {
  public:
-  // `times` holds, for each repeat, for each step, one interval per thread.
+  // `times` holds one interval per repeat, step and thread.
   Profile(const plan::Plan& plan, const std::vector<Interval>& times, uint64_t repeats, int threads);
   const std::vector<StepProfile>& steps() const { return steps_; }
   std::string table() const;  // sorted by time

@@ -10,7 +10,7 @@
 namespace tilewright::runtime {
 namespace {
 
-// A file as it was when it was mapped: one that has grown since is another one.
+// Identifies a file at the time it was mapped: one that changed since counts as another.
 struct Known {
   dev_t device;
   ino_t number;
@@ -27,7 +27,7 @@ struct Known {
 
 Result<std::shared_ptr<const SharedWeights>> SharedWeights::open(const std::string& path, bool verify) {
   static std::mutex mutex;
-  static std::vector<Known>* known = new std::vector<Known>;  // stays for who loads while the process ends
+  static std::vector<Known>* known = new std::vector<Known>;  // never destroyed, for loads during process exit
   std::lock_guard lock(mutex);
   struct stat info {};
   const bool found = stat(path.c_str(), &info) == 0;

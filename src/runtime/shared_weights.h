@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of weights (base/formats/weights_file.h), mapped once for all artifacts of the process that use it.
+// A weights file (base/formats/weights_file.h), mapped once for all artifacts of the process that use it.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -12,8 +12,8 @@ namespace tilewright::runtime {
 
 class SharedWeights {
  public:
-  // With `verify`, every tensor is read and compared with its check sum. Errors: FileNotFound, BadArtifact,
-  // ArtifactVersion.
+  // With `verify`, reads every tensor and compares its checksum.
+  // Errors: FileNotFound, BadArtifact, ArtifactVersion.
   static Result<std::shared_ptr<const SharedWeights>> open(const std::string& path, bool verify);
   SharedWeights(MappedFile file, WeightsList list) : file_(std::move(file)), list_(std::move(list)) {}
   const std::byte* data() const { return file_.bytes().data(); }

@@ -7,7 +7,7 @@
 namespace tilewright::runtime {
 namespace {
 
-// The elements that both shapes have, from one to the other.
+// Copies the elements that both shapes contain.
 void copy_common(std::byte* to, const std::vector<int64_t>& to_shape, const std::byte* from,
                  const std::vector<int64_t>& from_shape, uint64_t element, size_t dimension = 0) {
   uint64_t to_step = element, from_step = element;

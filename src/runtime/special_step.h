@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a plan that are no kernels: a call of a function that an imported module has, or a copy between devices.
+// Steps other than kernels: a call of an imported module's function, or a copy between devices.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,10 +11,10 @@ namespace tilewright::runtime {
 
 class SpecialStep {
  public:
-  // `function` is empty for a copy. The step's buffers are arguments `first_argument` and on of the variant's.
+  // `function` is empty for a copy. The step's buffers are the variant's arguments from `first_argument` on.
   SpecialStep(const plan::Plan& plan, const plan::Step& step, size_t first_argument, FunctionRef function);
-  SpecialStep(SpecialStep&&) = default;  // values point at tensors, which stay where they are
-  // The error of the function, or what it threw, with its name as place.
+  SpecialStep(SpecialStep&&) = default;  // values point to tensors_, whose storage does not move
+  // Errors: those of the function, or its exception, located at its name.
   Status run(void* const* arguments);
 
  private:

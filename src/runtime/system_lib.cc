@@ -8,19 +8,19 @@
 namespace tilewright::runtime {
 namespace {
 
-// Constructors of the program fill it in before anything else of the runtime has run, and destructors use it when
-// everything else is gone: a list that only grows. A name that was forgotten has no address.
+// Filled by static constructors before the rest of the runtime runs, and used by destructors at exit: a list that only
+// grows. An unregistered name has a null address.
 struct Symbol {
   std::string name;
   std::atomic<const void*> address;
-  FunctionRef function;  // while the table is locked
+  FunctionRef function;  // accessed with the table locked
   std::atomic<Symbol*> next{nullptr};
 };
 struct Table {
   std::mutex mutex;
   std::atomic<Symbol*> symbols{nullptr};
   uint64_t changes = 0, made_at = 0;
-  std::shared_ptr<Module> module;  // as it was after made_at changes
+  std::shared_ptr<Module> module;  // built for the table's version made_at
 };
 Table& table() {
   static Table* the_table = new Table;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as results of functions: views that keep their owner alive.
+// Tensors as function results: views that keep their owner alive.
 #pragma once
 #include <memory>
 
@@ -8,7 +8,7 @@
 
 namespace tilewright::runtime {
 
-// A view of `data`, which `owner` keeps valid.
+// A view of `data`, kept valid by `owner`.
 Value view_value(const plan::TensorInfo& info, void* data, std::shared_ptr<const void> owner);
 // A compact copy.
 Value copy_value(const plan::TensorInfo& info, const void* data);

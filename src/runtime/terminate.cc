@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ library's own handler prints the type of an uncaught exception, for which it brings a demangler of 54 KB into
-// the runtime library. Nothing thrown leaves the C interface, so the handler is never reached; this one takes its
-// place.
+// Replaces the C++ library's handler for uncaught exceptions, which
+// prints their type and pulls a demangler of 54 KB into the runtime
+// library. No exception leaves the C interface, so it is never called.
 #include <cstdlib>
 
 namespace __gnu_cxx {

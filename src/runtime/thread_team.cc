@@ -32,8 +32,8 @@ long futex(const std::atomic<uint32_t>& word, int operation, uint32_t value) {
 }  // namespace
 
 void WaitWord::advance() {
-  // Sequentially consistent on both sides: either we see the sleeper's count, or it sees the new word and does not
-  // sleep.
+  // Sequentially consistent on both sides: either we see the sleeper's count, or the sleeper sees the new word and does
+  // not sleep.
   word_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) != 0) futex(word_, FUTEX_WAKE, INT_MAX);
 }
@@ -63,7 +63,7 @@ void WaitWord::sleep_while(uint32_t old) {
 ThreadTeam::ThreadTeam(int threads, int spin_us)
     : spin_us_(spin_us), owner_(getpid()), places_(static_cast<size_t>(std::max(threads, 1))) {
   if (threads <= 1) return;
-  // Workers take no signals: those belong to the threads of the program.
+  // Workers block all signals: those are for the program's threads.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -72,7 +72,7 @@ ThreadTeam::ThreadTeam(int threads, int spin_us)
   try {
     for (int tid = 1; tid < threads; ++tid) workers_.emplace_back([this, tid] { worker(tid); });
   } catch (const std::system_error&) {
-    // Results do not depend on the number of threads, so fewer will do.
+    // Fewer threads are fine, since results do not depend on their number.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   size_ = 1 + static_cast<int>(workers_.size());
@@ -114,13 +114,13 @@ void ThreadTeam::spread(int tid) {
   if (std::none_of(places_.begin(), places_.end(), shares)) return;
   std::lock_guard<std::mutex> lock(spreading_);
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;  // more processors than the set holds
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;  // more processors than cpu_set_t holds
   cpu_set_t free = allowed;
   for (const Place& p : places_)
     if (const int there = p.processor.load(std::memory_order_relaxed); there >= 0)
       CPU_CLR(static_cast<size_t>(there), &free);
   if (CPU_COUNT(&free) == 0 || sched_setaffinity(0, sizeof free, &free) != 0) return;
-  sched_setaffinity(0, sizeof allowed, &allowed);  // it is there now, and free to go wherever the system wants it
+  sched_setaffinity(0, sizeof allowed, &allowed);  // it has moved; the scheduler is free again
   seen(tid);
 }
 
@@ -135,7 +135,7 @@ bool ThreadTeam::may_spin(int tid) const {
 
 void ThreadTeam::barrier(int tid) {
   if (alone_) return;
-  uint32_t phase = phase_.load();  // cannot change before this thread has arrived
+  uint32_t phase = phase_.load();  // cannot change before this thread arrives
   seen(tid);
   std::atomic<uint32_t>& meetings = places_[static_cast<size_t>(tid)].meetings;
   meetings.store(meetings.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fixed team of threads that enter a run together, meet at barriers and leave together. The caller is thread 0.
-// Waiting threads spin for a bounded time, then sleep in the kernel: a meeting of busy threads costs about 0.1 us, and
-// an idle or oversubscribed machine is left alone. A thread that waits for one of its own processor sleeps at once,
-// since spinning would only hold up what it waits for. Threads are never pinned, but one that begins on a processor
-// where another of the team is moves to a free one first: a system of virtual processors may leave both there for a
-// tenth of a second.
+// A fixed team of threads that run together, synchronised by barriers. The caller is thread 0. Waiting threads spin for
+// a bounded time, then sleep in the kernel: a barrier of busy threads costs about 0.1 us, and idle or oversubscribed
+// machines are not disturbed. A thread that waits for another on its own processor sleeps at once, since spinning would
+// delay the other. Threads are not pinned, but a worker that starts on another team member's processor first moves to a
+// free one: on virtual processors the scheduler may leave both there for a tenth of a second.
 #pragma once
 #include <sys/types.h>
 
@@ -20,9 +19,9 @@ namespace tilewright::runtime {
 class WaitWord {
  public:
   uint32_t load() const { return word_.load(std::memory_order_acquire); }
-  // Changes the word and wakes whoever sleeps on it.
+  // Changes the word and wakes sleepers.
   void advance();
-  // Spins for at most `spin_us`, and for as long as spinning() says that it may help. Whether it slept.
+  // Spins for at most `spin_us`, while spinning() says that it may help. Returns whether it slept.
   template <class Spinning>
   bool wait_while(uint32_t old, int spin_us, const Spinning& spinning);
 
@@ -37,7 +36,7 @@ class ThreadTeam {
  public:
   using Work = void (*)(void* context, int tid, int threads);
 
-  // Starts threads-1 workers, fewer when the system refuses more; size() says how many there are.
+  // Starts threads-1 workers, or fewer if the system refuses more; size() is the actual number.
   ThreadTeam(int threads, int spin_us);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -46,26 +45,26 @@ class ThreadTeam {
   int size() const { return size_; }
   // Calls work(context, tid, n) on all n threads and returns when every call has returned. Not reentrant.
   void run(Work work, void* context);
-  // All threads of the current run() meet here; what one wrote before is visible to all after.
+  // A barrier for all threads of the current run(); writes before it are visible to all behind it.
   void barrier(int tid);
 
  private:
-  // What others may know of a thread.
+  // What other threads may read about a thread.
   struct alignas(64) Place {
-    std::atomic<int> processor{-1};  // where it was last seen
+    std::atomic<int> processor{-1};  // where it last ran
     std::atomic<uint32_t> meetings{0};
   };
 
   void worker(int tid);
   void seen(int tid);
-  // Notes where the thread is. Until the first run is over a worker that is where another thread was moves to where
-  // none was, if it may.
+  // Records where the thread runs. Until the end of the first run, a worker on another member's processor moves to a
+  // free one, if allowed.
   void spread(int tid);
-  // Nobody who is missing at the meeting where thread `tid` waits was last seen on its processor.
+  // Whether to spin: no missing thread of the barrier was last seen on this thread's processor.
   bool may_spin(int tid) const;
 
   int size_ = 1, spin_us_;
-  pid_t owner_;  // a forked child has no workers and runs alone
+  pid_t owner_;  // a forked child has no workers and runs single-threaded
   Work work_ = nullptr;
   void* context_ = nullptr;
   bool stop_ = false;
@@ -74,7 +73,7 @@ class ThreadTeam {
   alignas(64) WaitWord phase_;
   alignas(64) std::atomic<int> arrived_{0};
   std::vector<Place> places_;  // by thread
-  std::mutex spreading_;       // one finds its place after the other
+  std::mutex spreading_;       // one thread at a time chooses its processor
   std::atomic<bool> settled_{false};
   std::vector<std::thread> workers_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory by its dimensions, which Read and Write name, and functions over it: what scripts write and te::BlockSchedule
-// changes. te/flatten.h makes kernels of them.
+// Multi-dimensional memory, which Read and Write access, and functions over it: the form that scripts write and
+// te::BlockSchedule transforms. te/flatten.h lowers it to kernels.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,8 +16,8 @@ class ArrayNode : public Node {
   const std::string name;
   const DataType dtype;
   const std::vector<PrimExpr> shape;    // int32 or int64
-  const std::vector<PrimExpr> strides;  // in elements; empty: rows one after another
-  const std::string scope;              // "global", or what a script says; no processor looks at it
+  const std::vector<PrimExpr> strides;  // in elements; empty: row-major without gaps
+  const std::string scope;              // "global", or a script's name; CPUs have only one scope
 };
 using Array = Ref<ArrayNode>;
 inline Array make_array(std::string name, DataType dtype, std::vector<PrimExpr> shape, std::string scope = "global",
@@ -32,15 +32,15 @@ inline Stmt write(const Array& array, std::vector<PrimExpr> indices, PrimExpr va
 }
 inline const ArrayNode* array_of(const Ref<Node>& source) { return dynamic_cast<const ArrayNode*>(source.get()); }
 
-// A function whose parameters are arrays and sizes, in any order; free variables of shapes are sizes, too.
+// A function whose parameters are arrays and sizes in any order; free variables in shapes are sizes as well.
 struct BlockFunction {
   std::string name;
   struct Param {
-    Array array;   // or
-    PrimExpr var;  // a size
+    Array array;   // either an array,
+    PrimExpr var;  // or a size
   };
   std::vector<Param> params;
-  Stmt body;  // arrays that are no parameters live in blocks
+  Stmt body;  // arrays that are not parameters are allocated by blocks
 };
 
 }  // namespace tilewright::tir

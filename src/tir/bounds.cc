@@ -14,7 +14,7 @@ arith::Interval values_of(DataType t) {
   return {-(int64_t{1} << (t.bits - 1)), (int64_t{1} << (t.bits - 1)) - 1};
 }
 
-// The parts of a divisor below and above 0: what is divided by 0 has no value.
+// Divides by the parts of the divisor below and above 0: division by 0 has no value.
 arith::Interval divided(arith::Interval a, arith::Interval b,
                         arith::Interval (*divide)(arith::Interval, arith::Interval)) {
   if (!b.contains(0)) return divide(a, b);
@@ -25,7 +25,7 @@ arith::Interval divided(arith::Interval a, arith::Interval b,
   return arith::join(divide(a, below), divide(a, above));
 }
 
-// Rounded to zero: by the parts of the dividend that have one sign.
+// Truncating division, separately for the dividend's negative and positive parts.
 arith::Interval truncated(arith::Interval a, arith::Interval b) {
   const arith::Interval low{a.lo, std::min<int64_t>(a.hi, 0)}, high{std::max<int64_t>(a.lo, 0), a.hi};
   auto negated = [](arith::Interval i) { return arith::sub(arith::Interval::point(0), i); };
@@ -38,7 +38,7 @@ arith::Interval truncated(arith::Interval a, arith::Interval b) {
   return out;
 }
 
-// What remains of a division rounded to zero has the sign of the dividend, and is less than the divisor.
+// The remainder of truncating division has the dividend's sign and is less than the divisor in magnitude.
 arith::Interval remainder(arith::Interval a, arith::Interval b) {
   if (!b.bounded()) return a;
   const int64_t most = std::max(std::abs(b.lo), std::abs(b.hi)) - 1;
@@ -101,7 +101,7 @@ class Bounds {
       return arith::mul(a, {int64_t{1} << b.lo, int64_t{1} << b.hi});
     return values_of(n.dtype);
   }
-  // a - (a / b) * b: what remains of a division rounded to zero.
+  // Recognises a - (a / b) * b, the remainder of truncating division.
   static const BinaryNode* truncated_product(const BinaryNode& n) {
     const auto* product = n.b->kind == ExprKind::kMul ? as<BinaryNode>(n.b) : nullptr;
     const auto* quotient = product && product->a->kind == ExprKind::kDiv ? as<BinaryNode>(product->a) : nullptr;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the values of an integer expression lie.
+// Bounds of integer expressions by interval arithmetic.
 #pragma once
 #include <span>
 
 #include "tir/passes/simplify.h"
 
 namespace tilewright::tir {
-// Of an expression whose variables lie in these ranges (others anywhere in their dtypes).
+// Bounds given ranges of variables (other variables: the range of their dtype).
 arith::Interval bounds_of(const PrimExpr& e, std::span<const VariableRange> ranges);
 }  // namespace tilewright::tir

@@ -19,7 +19,7 @@ std::optional<int64_t> constant(const PrimExpr& e) {
   return imm ? std::optional(imm->value) : std::nullopt;
 }
 
-// Buffers that live inside a statement: every iteration of a loop around it has its own.
+// Buffers allocated inside the statement: every iteration of an enclosing loop has its own.
 std::unordered_set<const BufferNode*> buffers_of_its_own(const Stmt& body) {
   std::unordered_set<const BufferNode*> own;
   for_each_stmt(body, [&](const Stmt& s) {
@@ -28,14 +28,14 @@ std::unordered_set<const BufferNode*> buffers_of_its_own(const Stmt& body) {
   return own;
 }
 
-// `count` steps of `size` either way.
+// Up to `count` steps of `size`, in both directions.
 struct Stride {
   int64_t size, count;
 };
 
-// Whether size * distance + offset + (some of `steps`) can be zero for a distance from 1 to `farthest`, either way. It
-// cannot when the large steps are multiples of a number that the small ones and the distance never reach, so that only
-// a sum without them could be zero, and the small ones never reach one distance.
+// Whether size * distance + offset + (any sum of `steps`) can be zero for some |distance| in 1..`farthest`. It cannot
+// if the large steps are multiples of a number that the rest never reaches, and the small steps cannot cover one
+// distance.
 bool may_meet(int64_t size, int64_t farthest, Interval offset, std::vector<Stride> steps) {
   if (farthest < 1) return false;
   if (size == 0 || !offset.bounded()) return true;
@@ -75,7 +75,7 @@ LinearForm Dependence::symbol(const PrimExpr& e, Interval range) {
 }
 
 LinearForm Dependence::form(const PrimExpr& e) {
-  if (e->dtype.bits != 64) return symbol(e, Interval::everything());  // sums of narrower integers may wrap
+  if (e->dtype.bits != 64) return symbol(e, Interval::everything());  // narrower sums may wrap
   switch (e->kind) {
     case ExprKind::kIntImm:
       return LinearForm::of_constant(as<IntImmNode>(e)->value);
@@ -98,7 +98,7 @@ LinearForm Dependence::form(const PrimExpr& e) {
     }
     case ExprKind::kBroadcast:
       return form(as<BroadcastNode>(e)->value);
-    case ExprKind::kRamp: {  // every lane at once: the node stands for how far a lane is from the first
+    case ExprKind::kRamp: {  // for all lanes at once: the node's symbol is the lane's distance from the first
       const auto* r = as<RampNode>(e);
       const int64_t last = r->stride * (e->dtype.lanes - 1);
       return form(r->base).plus(symbol(e, {std::min<int64_t>(0, last), std::max<int64_t>(0, last)}));
@@ -135,7 +135,7 @@ const BufferNode* Dependence::carried_by(const ForNode* loop, const std::unorder
     if (e->kind == ExprKind::kLoad) accesses.push_back({as<LoadNode>(e)->buffer.get(), as<LoadNode>(e)->index, false});
   });
 
-  // An index as: coefficient * variable + what iterations share + what differs within an iteration.
+  // An index as coefficient * variable + a part equal in all iterations + a part that varies within an iteration.
   struct Parts {
     int64_t coefficient = 0;
     LinearForm shared;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which loops carry dependences: indices as sums over loop variables, compared between two iterations of a loop.
+// Loop-carried dependences: compares indices, as linear forms over loop variables, between two iterations.
 #pragma once
 #include <unordered_map>
 #include <unordered_set>
@@ -12,12 +12,12 @@ namespace tilewright::tir {
 
 class Dependence {
  public:
-  // `root` holds every loop asked about.
+  // `root` must contain every loop that is queried.
   explicit Dependence(const Stmt& root);
 
-  // A buffer of which two iterations of the loop may use one element that one of them writes; null when there is none.
-  // Conservative: an index that is no sum over loop variables may be any. Loops around it are in the same iteration,
-  // but those whose variables are in `free`.
+  // A buffer of which two iterations of the loop may access the same element, at least one writing it; null if there is
+  // none. Conservative: an index that is not linear may be anything. Enclosing loops are in the same iteration, except
+  // those whose variables are in `free`.
   const BufferNode* carried_by(const ForNode* loop, const std::unordered_set<const ExprNode*>& free = {});
 
  private:
@@ -28,7 +28,7 @@ class Dependence {
   };
   arith::LinearForm form(const PrimExpr& index);
   arith::LinearForm symbol(const PrimExpr& e, arith::Interval range);
-  // Whether the value of e changes with one of the variables, through lets, or with memory.
+  // Whether e depends on one of the variables, also through lets, or on memory.
   bool varies(const PrimExpr& e, const std::unordered_set<const ExprNode*>& variables) const;
 
   arith::Ranges ranges_;

@@ -37,11 +37,11 @@ const BroadcastNode* as_broadcast(const PrimExpr& e) { return cast_kind<Broadcas
 const RampNode* as_ramp(const PrimExpr& e) { return cast_kind<RampNode>(e, ExprKind::kRamp); }
 const BinaryNode* as_kind(const PrimExpr& e, ExprKind kind) { return cast_kind<BinaryNode>(e, kind); }
 
-// Wrapping, as the machine's.
+// Wraps around, as on the machine.
 int64_t add(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 int64_t mul(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
 
-// Gives both operands the larger number of lanes.
+// Broadcasts the operand with fewer lanes.
 void match_lanes(PrimExpr& a, PrimExpr& b) {
   if (a->dtype.lanes == b->dtype.lanes) return;
   if (a->dtype.lanes == 1)
@@ -68,7 +68,7 @@ bool commutes(ExprKind kind, bool is_float) {
     case ExprKind::kBitAnd:
     case ExprKind::kBitOr:
     case ExprKind::kBitXor:
-      return !is_float;  // on floats Min and Max tell their operands apart when one is NaN
+      return !is_float;  // on floats Min and Max are not commutative: they differ for NaN
     default:
       return false;
   }
@@ -90,7 +90,7 @@ PrimExpr fold_constants(ExprKind kind, DataType result, const PrimExpr& a, const
   return {};
 }
 
-// Ramps stay ramps under + - and multiplication by a constant: wrapping arithmetic makes these exact.
+// Ramps stay ramps under + - and multiplication by a constant; wrapping arithmetic keeps that exact.
 PrimExpr fold_ramps(ExprKind kind, const PrimExpr& a, const PrimExpr& b) {
   const RampNode *ra = as_ramp(a), *rb = as_ramp(b);
   const BroadcastNode *ba = as_broadcast(a), *bb = as_broadcast(b);
@@ -333,7 +333,7 @@ PrimExpr cast(DataType dtype, PrimExpr value) {
     if (dtype.is_float()) return make_float(f->value, dtype);
     const double whole = std::trunc(f->value);
     const int64_t converted = float_to_integer(dtype, f->value);
-    // Out of range the value is the machine's: not folded.
+    // Out of range, the result depends on the machine: not folded.
     if (dtype.is_bool() || integer_to_float(dtype, kFloat64, converted) == whole) return make_int(converted, dtype);
   }
   return make_node<CastNode>(dtype, std::move(value));
@@ -372,7 +372,7 @@ PrimExpr shuffle(std::vector<PrimExpr> vectors, std::vector<int> indices) {
     total += v->dtype.lanes;
   }
   for (int i : indices) TW_ICHECK(i >= 0 && i < total, format("shuffle index {} of {} lanes", i, total));
-  if (indices.size() == 1) {  // one lane: look where it comes from
+  if (indices.size() == 1) {  // extracting one lane: look for its source
     int lane = indices[0];
     for (const auto& v : vectors) {
       if (lane >= v->dtype.lanes) {
@@ -448,7 +448,7 @@ PrimExpr intrinsic(Intrinsic op, std::vector<PrimExpr> args) {
       for (const auto& a : args) TW_ICHECK(a->dtype == type, operand_types(name.c_str(), args[0], a));
   }
   if (reduces && lanes == 1) return args[0];
-  if (all_broadcast && !reduces) {  // the same value in every lane is computed once
+  if (all_broadcast && !reduces) {  // equal lanes are computed once
     for (auto& a : args) a = as_broadcast(a)->value;
     return broadcast(intrinsic(op, std::move(args)), lanes);
   }

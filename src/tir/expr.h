@@ -52,11 +52,11 @@ class BufferNode : public Node {
   const DataType dtype;
   const int64_t size;  // elements; bounds for the verifier and the interpreter
   const Scope scope;
-  const int alignment;  // bytes guaranteed for element 0
+  const int alignment;  // guaranteed alignment of element 0, in bytes
   const bool read_only;
 };
 using Buffer = Ref<BufferNode>;
-// BufferNode::size of memory whose extent only a call knows: indices have no upper bound that could be checked.
+// The BufferNode::size of memory whose extent is known only at a call: upper bounds of indices cannot be checked.
 inline constexpr int64_t kUnknownSize = -1;
 Buffer make_buffer(std::string name, DataType dtype, int64_t size, Scope scope = Scope::kGlobal, int alignment = 0,
                    bool read_only = false);
@@ -112,8 +112,8 @@ class LoadNode : public ExprNode {
   const Buffer buffer;
   const PrimExpr index, mask;  // mask may be null
 };
-// source[indices]: an element of something that has no place in memory yet, such as a tensor expression (te/tensor.h).
-// No function holds one: lowering puts loads in their place.
+// source[indices]: an element of a multi-dimensional value without an address yet, such as a tensor expression
+// (te/tensor.h). Kernels contain none: lowering replaces them by loads.
 class ReadNode : public ExprNode {
  public:
   ReadNode(DataType d, Ref<Node> s, std::string n, std::vector<PrimExpr> i)
@@ -177,7 +177,7 @@ class CallNode : public ExprNode {
   const Intrinsic op;
   const std::vector<PrimExpr> args;
 };
-// A function by its C name, of scalars, which changes nothing that the kernel sees; or one that a script lowers.
+// A scalar C function without side effects on what the kernel sees; or a function that a script lowers.
 class ExternNode : public ExprNode {
  public:
   ExternNode(DataType d, std::string n, std::vector<PrimExpr> a)
@@ -200,7 +200,8 @@ const T* as(const PrimExpr& e) {
   return dynamic_cast<const T*>(e.get());
 }
 
-// Builders: fold constants and trivial identities (x+0, x*1, x*0 for integers), check dtypes (a mismatch is a bug).
+// Builders: they fold constants and trivial identities (x+0, x*1, x*0 for integers) and check dtypes (a mismatch is an
+// internal error).
 PrimExpr make_int(int64_t value, DataType dtype = kInt64);
 PrimExpr make_float(double value, DataType dtype = kFloat32);
 PrimExpr make_const(DataType dtype, double value);  // broadcast when dtype has lanes
@@ -241,7 +242,7 @@ PrimExpr let(PrimExpr var, PrimExpr value, PrimExpr body);
 PrimExpr load(Buffer buffer, PrimExpr index, PrimExpr mask = {});
 PrimExpr read(DataType dtype, Ref<Node> source, std::string name, std::vector<PrimExpr> indices);
 
-// The value of an integer or bool constant, or of a float one, also when it is broadcast to lanes.
+// The value of an integer, bool or float constant, also if broadcast to lanes.
 std::optional<int64_t> as_const_int(const PrimExpr& e);
 std::optional<double> as_const_float(const PrimExpr& e);
 

@@ -41,7 +41,7 @@ class Machine {
         return fail(format("calls {}, which only code does", static_cast<const CallExternNode&>(*s.node).name));
       case StmtKind::kWrite:
       case StmtKind::kBlock:
-        return true;  // never verified
+        return true;  // rejected by the verifier
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const LetStmtNode&>(*s.node);
         std::copy_n(at(s.in[0]), n.var->dtype.lanes, at(s.var));
@@ -120,8 +120,8 @@ class Machine {
       case ExprKind::kFloatImm:
       case ExprKind::kVar:
       case ExprKind::kLet:
-      case ExprKind::kRead:  // never verified
-        return true;         // have slots, not instructions
+      case ExprKind::kRead:  // rejected by the verifier
+        return true;         // these have slots, not instructions
       case ExprKind::kExtern:
         return fail(format("calls {}, which only code does", static_cast<const ExternNode&>(*i.node).name));
       case ExprKind::kNot:
@@ -346,7 +346,7 @@ Status interpret(const PrimFunc& function, std::span<void* const> buffers, int64
       compiler.bind(var, slot);
     }
   } else if (tid != 0) {
-    return Ok{};  // runs whole on thread 0
+    return Ok{};  // runs entirely on thread 0
   }
   code.body = compiler.step(function.body);
   interpreter::Machine machine(code);

@@ -131,7 +131,7 @@ Slot Compiler::compute(const PrimExpr& e) {
   } else if (auto* s = as<ShuffleNode>(e)) {
     for (const auto& v : s->vectors) i.more.push_back(value(v));
   } else if (e->kind == ExprKind::kExtern) {
-    // has no value here: the instruction says so when it is reached
+    // has no value; executing it reports that
   } else if (auto* l = as<LoadNode>(e)) {
     i.in[0] = value(l->index);
     if (l->mask) i.in[1] = value(l->mask);

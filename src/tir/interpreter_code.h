@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the interpreter runs: each statement's expressions as a list of instructions over lane slots, made once. Running
-// it needs no recursion over expressions, evaluates a shared node once, and allocates nothing.
+// The interpreter's code: each statement's expressions as a list of instructions over lane slots, compiled once.
+// Execution needs no recursion over expressions, evaluates shared nodes once, and does not allocate.
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -20,10 +20,9 @@ struct Instruction {
   const ExprNode* node = nullptr;
   Slot to = 0;
   Slot in[3] = {0, 0, 0};
-  int memory = kNone;      // a load's buffer
-  std::vector<Slot> more;  // a shuffle's inputs
-  int branch[2] = {kNone,
-                   kNone};  // if_then_else: programs to run for true and false, then their results are in[1], in[2]
+  int memory = kNone;              // a load's buffer
+  std::vector<Slot> more;          // inputs of a shuffle
+  int branch[2] = {kNone, kNone};  // if_then_else: the code of both branches; their results are in[1] and in[2]
 };
 using Program = std::vector<Instruction>;
 
@@ -47,17 +46,17 @@ struct Memory {
 struct Code {
   std::vector<Program> branches;
   std::vector<Memory> memories;
-  std::vector<Lane> constants;  // initial content of the kept slots
+  std::vector<Lane> constants;  // initial values of the kept slots
   uint32_t temporaries = 0, kept = 0;
   std::unique_ptr<Step> body;
 };
 
-// Makes the code of statements. What a statement uses is bound or added before it.
+// Compiles statements. Variables and buffers must be bound or added before the statements that use them.
 class Compiler {
  public:
   explicit Compiler(Code& code) : code_(code) {}
 
-  Slot keep(int64_t lanes);  // slots that live as long as the code
+  Slot keep(int64_t lanes);  // slots that persist for the whole run
   void bind(const PrimExpr& var, Slot slot) { variables_[var.get()] = slot; }
   int add_memory(const Buffer& buffer, void* data);
   std::unique_ptr<Step> step(const Stmt& s);
@@ -68,7 +67,7 @@ class Compiler {
   Slot compute(const PrimExpr& e);
   Slot constant(const PrimExpr& e);
 
-  // What is computed inside a branch or under a let's binding is not there for the code after it.
+  // Code in a branch or below a let is conditional: its values cannot be reused behind it.
   template <class F>
   void scoped(const F& inner) {
     size_t mark = order_.size();

@@ -19,7 +19,7 @@ ModularSet normal(int64_t coefficient, int64_t base) {
   return {coefficient, base};
 }
 
-// The numbers of both: for choices.
+// The union of both, for selects.
 ModularSet join(ModularSet a, ModularSet b) {
   int64_t apart;
   if (__builtin_sub_overflow(a.base, b.base, &apart) || apart == INT64_MIN) return anything();
@@ -89,8 +89,8 @@ class Multiples {
         return anything();
     }
   }
-  // Exact where the divisor divides the multiples: (4x + 3) / 2 is 2x + 1. Rounding to zero differs below zero,
-  // unless nothing remains.
+  // Exact if the divisor divides the coefficient: (4x + 3) / 2 is 2x + 1. Truncation differs for negative values with a
+  // remainder.
   static ModularSet quotient(ModularSet a, ModularSet b, bool down) {
     if (b.coefficient != 0 || b.base == 0 || a.coefficient % b.base != 0) return anything();
     if (a.base % b.base != 0 && (!down || b.base < 0)) return anything();
@@ -114,7 +114,7 @@ ModularSet intersect(ModularSet a, ModularSet b) {
   if (a.coefficient > (int64_t{1} << 31) || b.coefficient > (int64_t{1} << 31)) return a;
   const int64_t step = std::gcd(a.coefficient, b.coefficient);
   if (arith::floor_mod(a.base - b.base, step) != 0) return a;
-  // Few steps reach the common number: there are b.coefficient / step of them.
+  // At most b.coefficient / step steps lead to a common number.
   const int64_t all = a.coefficient / step * b.coefficient;
   int64_t base = a.base;
   for (int64_t i = 0; i < b.coefficient / step && i < (1 << 20); ++i, base += a.coefficient)

@@ -15,7 +15,7 @@ Diagnostic mismatch(std::string what, std::string hint) {
 
 bool has_values(DataType t) { return t.is_integral() || t.is_bool() || t.is_float(); }
 
-// A condition is an integer of one bit beside other integers.
+// Beside integers, a condition is a one-bit integer.
 DataType as_integer(DataType t) { return t.is_bool() ? kInt32.with_lanes(t.lanes) : t; }
 
 Result<DataType> common(DataType a, DataType b) {
@@ -34,7 +34,7 @@ Result<DataType> common(DataType a, DataType b) {
   return DataType{a.is_uint() && b.is_uint() ? TypeCode::kUInt : TypeCode::kInt, bits, a.lanes};
 }
 
-// What has no value whatever the other operand is.
+// Rejects a constant operand for which the operator is never defined.
 Status refuse_constant(ExprKind kind, const PrimExpr& b) {
   const auto number = b->dtype.is_integral() ? as_const_int(b) : std::nullopt;
   if (!number) return Ok{};

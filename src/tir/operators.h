@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How binary operators are written in the text form; the printer and the parser read this one table.
+// The syntax of binary operators in the text form, shared by printer and parser.
 #pragma once
 #include "tir/expr.h"
 
@@ -34,7 +34,7 @@ inline constexpr OperatorRow kOperators[] = {
     {ExprKind::kMin, nullptr, kPrimaryPrecedence},
     {ExprKind::kMax, nullptr, kPrimaryPrecedence},
 };
-// Words that cannot name a variable or buffer. Dtype and intrinsic names cannot either.
+// Words that cannot name variables or buffers; dtype and intrinsic names cannot either.
 inline constexpr const char* kReservedWords[] = {
     "func",     "for",   "from",        "extent",     "let",       "alloc",    "if",     "else",     "pass",
     "or",       "and",   "not",         "min",        "max",       "true",     "false",  "inf",      "nan",

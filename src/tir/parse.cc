@@ -66,7 +66,7 @@ class Parser : ExprParser {
     return b;
   }
 
-  // The lines below that are indented more than `outer`.
+  // Parses the following lines that are indented more than `outer`.
   Stmt block(int outer) {
     if (row_ >= lines_.size() || lines_[row_].indent <= outer) {
       const Line& last = lines_[row_ ? row_ - 1 : 0];
@@ -76,7 +76,7 @@ class Parser : ExprParser {
     if (++blocks_ > kMaxStmtDepth) fail("statements are nested too deeply");
     const int indent = lines_[row_].indent;
     const size_t mark = order_.size();
-    // A let or alloc takes the rest of the block as its body: what is before it waits until the block ends.
+    // The rest of the block is the body of a let or alloc: statements before it wait until the block ends.
     struct Open {
       std::vector<Stmt> before;
       PrimExpr var, value;
@@ -133,7 +133,7 @@ class Parser : ExprParser {
     return body;
   }
 
-  // After a let's or alloc's header: the indented body if the line ends with ':', else nothing.
+  // The indented body behind a let's or alloc's header that ends with ':', else nothing.
   std::optional<Stmt> nested_body(size_t mark) {
     bool nested = accept(":");
     finish_header();
@@ -195,7 +195,7 @@ class Parser : ExprParser {
     }
     return next_is("call") && names_.find("call") == names_.end() ? call() : access();
   }
-  // Statements without blocks of their own are apart, so that nested ones need less of the stack.
+  // Statements without nested blocks are parsed in separate functions, so that recursion takes less stack.
   [[gnu::noinline]] Stmt call() {
     ++at_;
     std::string name = word("a function");
@@ -238,7 +238,7 @@ class Parser : ExprParser {
     return {subscript().first, b};
   }
 
-  int blocks_ = 0;  // how deep blocks are nested
+  int blocks_ = 0;  // current nesting depth of blocks
 };
 }  // namespace
 

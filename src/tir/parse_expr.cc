@@ -31,8 +31,8 @@ void ExprParser::unbind_to(size_t mark) {
   for (; order_.size() > mark; order_.pop_back()) names_.erase(order_.back());
 }
 
-// expr and primary are the recursion of nested text: what they need beyond it is in functions of their own,
-// so that a level takes little stack.
+// expr and primary recurse for nested text: everything else is in functions of its own, so that a level takes little
+// stack.
 PrimExpr ExprParser::expr(int precedence) {
   if (++depth_ > kMaxTextNesting) too_deep();
   PrimExpr left = precedence <= kNotPrecedence && accept_word("not") ? made<NotNode>(expr(kNotPrecedence)) : primary();
@@ -73,7 +73,7 @@ PrimExpr ExprParser::primary() {
   return nullptr;
 }
 
-// What holds no expression inside: constants and shared expressions.
+// Leaves: constants and shared expressions.
 [[gnu::noinline]] PrimExpr ExprParser::leaf() {
   switch (token().kind) {
     case Token::kEnd:
@@ -130,7 +130,7 @@ std::pair<PrimExpr, PrimExpr> ExprParser::subscript() {
   return {index, mask};
 }
 
-// A number of the given dtype, or int64 or float32 by its looks.
+// A number of the given dtype; without one, int64 or float32 by its notation.
 PrimExpr ExprParser::literal(std::optional<DataType> type, bool negative) {
   const Token number = token();
   if (type && type->lanes != 1) fail("a constant has one lane; broadcast it");
@@ -240,7 +240,7 @@ PrimExpr ExprParser::extern_call() {
   return made<ExternNode>(type, std::move(function), std::move(args));
 }
 
-// Functions whose arguments are expressions and nothing else.
+// Functions whose arguments are plain expressions.
 PrimExpr ExprParser::plain_call(std::string_view name) {
   std::vector<PrimExpr> args;
   do args.push_back(expr());

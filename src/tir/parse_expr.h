@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of the text form (tir/text.h), and the names that they use.
+// Parser of expressions in the text form (tir/text.h), and their names.
 #pragma once
 #include <map>
 #include <optional>
@@ -17,14 +17,14 @@ namespace tilewright::tir {
 class ExprParser : protected TokenCursor {
  protected:
   using TokenCursor::TokenCursor;
-  struct Named {  // one of the two
+  struct Named {  // one of the two is set
     PrimExpr variable;
     Buffer buffer;
   };
 
   void bind(const std::string& name, PrimExpr variable, Buffer buffer);
   PrimExpr bind_variable(const std::string& name, DataType type);
-  void unbind_to(size_t mark);  // of order_, whose later names end
+  void unbind_to(size_t mark);  // removes the bindings of order_ behind the mark
   PrimExpr expr(int precedence = 0);
   std::pair<PrimExpr, PrimExpr> subscript();  // index and mask
   template <class T, class... Args>
@@ -35,7 +35,7 @@ class ExprParser : protected TokenCursor {
   }
 
   std::map<std::string, Named, std::less<>> names_;
-  std::vector<std::string> order_;               // of binding, to leave scopes
+  std::vector<std::string> order_;               // names in order of binding, for leaving scopes
   std::map<std::string_view, PrimExpr> shared_;  // %0, %1
 
  private:

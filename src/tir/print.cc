@@ -11,7 +11,7 @@
 namespace tilewright::tir {
 namespace {
 
-// Shared expressions of fewer nodes are written out each time.
+// Shared expressions with fewer nodes are repeated instead of named.
 constexpr int kNamedSize = 7;
 
 const OperatorRow& operator_row(ExprKind kind) {
@@ -162,7 +162,7 @@ class Printer {
         const auto& n = static_cast<const LetNode&>(*e);
         out += "let(";
         size_t at = out.size();
-        expr(n.value);  // the variable is not yet in scope
+        expr(n.value);  // the variable is not in scope yet
         std::string value = out.substr(at);
         out.resize(at);
         out += format("{}: {} = {}, ", bind_var(n.var), n.var->dtype.str(), value);
@@ -248,20 +248,20 @@ class Printer {
     out += "]";
   }
 
-  // Writes a line for each larger expression that the statement reaches along more than one path.
+  // Writes a named line for each larger expression that the statement uses several times.
   void name_shared(const Stmt& s, int depth) {
     shared_.clear();
     struct Use {
       int parents = 0, size = 0;
     };
     std::unordered_map<const ExprNode*, Use> uses;
-    std::vector<PrimExpr> order;  // children first
+    std::vector<PrimExpr> order;  // in post order
     std::function<int(const PrimExpr&)> count = [&](const PrimExpr& e) {
       if (e->kind == ExprKind::kVar || e->kind == ExprKind::kIntImm || e->kind == ExprKind::kFloatImm) return 1;
       Use& use = uses[e.get()];
       if (use.parents++) return use.size;
       int size = 1;
-      // Expressions that use a variable bound inside this statement have no line to stand on before it.
+      // Expressions over variables bound inside this statement cannot be named in front of it.
       if (e->kind == ExprKind::kLet)
         size += count(static_cast<const LetNode&>(*e).value);
       else
@@ -300,7 +300,7 @@ class Printer {
         expr(n.min);
         out += " extent ";
         expr(n.extent);
-        out.insert(at, bind_var(n.var));  // bound after its bounds are written: it is not in scope there
+        out.insert(at, bind_var(n.var));  // bound behind its bounds, in which it is not in scope
         if (n.for_kind == ForKind::kVectorized) out += " vectorized";
         if (n.for_kind == ForKind::kUnrolled) out += " unrolled";
         if (n.for_kind == ForKind::kParallel) out += " parallel";

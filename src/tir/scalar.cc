@@ -140,8 +140,8 @@ bool float_comparison(ExprKind kind, double a, double b) {
 
 double float_fma(DataType dtype, double a, double b, double c) {
   if (dtype.bits == 64) return std::fma(a, b, c);
-  // Formats below 24 bits: one float32 fma, then the rounding to the format, as machines without such an fma
-  // do it.
+  // Formats below 24 bits: one float32 fma, then rounding
+  // to the format, as on machines without a narrower fma.
   return round_float(dtype, std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
 }
 
@@ -160,7 +160,7 @@ int64_t float_to_integer(DataType to, double value) {
 }
 
 double integer_to_float(DataType from, DataType to, int64_t value) {
-  // float32 straight from the integer: going through double would round twice.
+  // float32 directly from the integer: via double it would be rounded twice.
   if (to.code == TypeCode::kFloat && to.bits == 32)
     return from.is_int() ? static_cast<float>(value) : static_cast<float>(static_cast<uint64_t>(value));
   double wide = from.is_int() ? static_cast<double>(value) : static_cast<double>(static_cast<uint64_t>(value));

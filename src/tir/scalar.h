@@ -11,19 +11,19 @@
 
 namespace tilewright::tir {
 
-int64_t wrap_integer(DataType dtype, int64_t value);  // keeps the low bits and extends again
-double round_float(DataType dtype, double value);     // to the nearest value of the dtype
+int64_t wrap_integer(DataType dtype, int64_t value);  // keeps the low bits, then extends
+double round_float(DataType dtype, double value);     // rounds to the dtype
 
-// Operators on integers or bools (`dtype` is the operands'). False where the result is undefined: division by zero, the
-// smallest integer divided by -1, a shift by less than zero or by the width or more.
+// Operators on integers or bools (`dtype` is the operands'). False if the result is undefined: division by zero, the
+// smallest integer divided by -1, a shift by a negative count or by the width or more.
 bool integer_binary(ExprKind kind, DataType dtype, int64_t a, int64_t b, int64_t* out);
 double float_arithmetic(ExprKind kind, DataType dtype, double a, double b);  // Add Sub Mul Div Min Max
 bool float_comparison(ExprKind kind, double a, double b);                    // EQ NE LT LE GT GE
 double float_fma(DataType dtype, double a, double b, double c);
-// An intrinsic that takes floats and gives one, before its result is rounded to the dtype; operands it has not are 0.
+// A float intrinsic, before its result is rounded to the dtype; unused operands are 0.
 double float_call(Intrinsic op, DataType dtype, double x, double y, double z);
-// Value conversions. Out of range and NaN: the nearest representable integer and 0; generated code may give another
-// value.
+// Value conversions. For NaN and out-of-range values: 0 and the nearest representable integer; generated code may
+// differ there.
 int64_t float_to_integer(DataType to, double value);
 double integer_to_float(DataType from, DataType to, int64_t value);
 

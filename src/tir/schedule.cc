@@ -40,7 +40,7 @@ bool same(const PrimExpr& a, const PrimExpr& b) {
   return std::equal(parts[0].begin(), parts[0].end(), parts[1].begin(), parts[1].end(), same);
 }
 
-// The condition around what the perfect nest below `body` does in the end.
+// Puts the condition around the innermost statement of the perfect nest in `body`.
 Stmt guarded(const PrimExpr& condition, const Stmt& body) {
   const auto* loop = as<ForNode>(body);
   if (!loop) return make_if(condition, body);
@@ -135,7 +135,7 @@ Result<PrimExpr> Schedule::fuse(const PrimExpr& outer, const PrimExpr& inner) {
     return refused(format("loop '{}' begins where loop '{}' says", name_of(inner), name_of(outer)));
   PrimExpr fused = make_var(name_of(outer) + "_" + name_of(inner));
   const int64_t width = std::max<int64_t>(n, 1);
-  // Named, not substituted: indices use each of them many times.
+  // Bound by let rather than substituted, since indices use them many times.
   Stmt body = let_stmt(outer, first->min + floordiv(fused, width),
                        let_stmt(inner, second->min + floormod(fused, width), second->body));
   replace(first, make_for(fused, make_int(0), make_int(m * n), body, first->for_kind));
@@ -144,7 +144,7 @@ Result<PrimExpr> Schedule::fuse(const PrimExpr& outer, const PrimExpr& inner) {
 
 Status Schedule::reorder(const std::vector<PrimExpr>& loops) {
   if (loops.empty()) return Ok{};
-  // The perfect nest from the outermost of them to the innermost.
+  // The perfect nest between the outermost and innermost of them.
   std::vector<const ForNode*> chain;
   size_t left = loops.size();
   auto listed = [&](const ForNode* loop) { return std::count(loops.begin(), loops.end(), loop->var) > 0; };
@@ -170,8 +170,8 @@ Status Schedule::reorder(const std::vector<PrimExpr>& loops) {
     const PrimExpr& var = loops[next++];
     order.push_back(*std::find_if(chain.begin(), chain.end(), [&](const ForNode* l) { return l->var == var; }));
   }
-  // Two loops may change places when no dependence is carried by the outer one, or none has a part along the inner one,
-  // whatever iteration the loops around it are in.
+  // Two loops may be exchanged if the outer one carries no dependence, or no dependence has a component along the inner
+  // one, in any iteration of the enclosing loops.
   Dependence dependence(stmt_);
   auto along = [&](const ForNode* loop) {
     std::unordered_set<const ExprNode*> around;
@@ -237,7 +237,7 @@ Result<PrimExpr> Schedule::parallelize(const std::vector<PrimExpr>& loops, const
 
 Status Schedule::cache_write(const Buffer& buffer, const PrimExpr& var) {
   const ForNode* loop = TW_TRY(find(var));
-  // Every use has one index, which nothing in the loop changes.
+  // All accesses must have the same index, which the loop does not change.
   PrimExpr index;
   bool one = true, written = false;
   auto use = [&](const PrimExpr& at, const PrimExpr& mask) {

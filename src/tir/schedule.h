@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transformations of loop nests. Each is checked: it is done and no element of any buffer changes, or it is refused
-// with a sentence that says why. Loops are named by their variables. Tests: tests/tir/schedule.tir, schedule_test.cc
+// Transformations of loop nests. Each is checked: either it is applied and no buffer element changes, or it is refused
+// with an error that says why. Loops are named by their variables. Tests: tests/tir/schedule.tir, schedule_test.cc
 #pragma once
 #include <string_view>
 #include <vector>
@@ -10,44 +10,44 @@
 
 namespace tilewright::tir {
 
-// What thread `tid` of `nthreads` does of [0, extent): contiguous, whole units of `granule`.
+// The share of thread `tid` of `nthreads` in [0, extent): contiguous, in whole units of `granule`.
 struct Share {
   PrimExpr begin, end;
 };
 Share thread_share(const PrimExpr& tid, const PrimExpr& nthreads, int64_t extent, int64_t granule = 1);
 
-// Errors of all: InvalidArgument.
+// Errors of all members: InvalidArgument.
 class Schedule {
  public:
   explicit Schedule(Stmt nest) : stmt_(std::move(nest)) {}
   const Stmt& stmt() const { return stmt_; }
 
-  // The variable of the one loop of this name.
+  // The variable of the loop with this (unique) name.
   Result<PrimExpr> loop(std::string_view name) const;
 
-  // `factor` iterations at a time: for v.outer: for v.inner. A rest is guarded by a condition around the innermost
-  // statement.
+  // Strip-mines: for v.outer: for v.inner with `factor` iterations. A remainder is guarded by a condition around the
+  // innermost statement.
   struct Split {
     PrimExpr outer, inner;
   };
   Result<Split> split(const PrimExpr& loop, int64_t factor);
-  // Two loops, the second directly in the first, as one over their product, in which their variables are lets.
+  // Fuses two perfectly nested loops into one over their product; their variables become lets.
   Result<PrimExpr> fuse(const PrimExpr& outer, const PrimExpr& inner);
-  // Loops of one perfect nest in a new order, outermost first; others between them stay where they are. Of two loops
-  // that change places one must be independent.
+  // Reorders loops of one perfect nest, outermost first; other loops in between keep their places. Of each exchanged
+  // pair one loop must be independent.
   Status reorder(const std::vector<PrimExpr>& loops);
-  // Requests that the passes of these names fulfil; the loop's extent must be a constant. vectorize: independent
-  // iterations.
+  // Marks loops for the passes of these names; the extent must
+  // be constant. vectorize requires independent iterations.
   Status unroll(const PrimExpr& loop);
   Status vectorize(const PrimExpr& loop);
-  // Divides the iterations of these loops, which are independent, outermost and each directly in the one before, among
-  // threads. Gives the fused loop.
+  // Divides the iterations of these loops (independent, outermost and perfectly nested) among threads. Returns the
+  // fused loop.
   Result<PrimExpr> parallelize(const std::vector<PrimExpr>& loops, const PrimExpr& tid, const PrimExpr& nthreads);
-  // Keeps the one element of `buffer` that the loop's iterations use in a register: read before the loop, written after
+  // Keeps the single element of `buffer` that the loop accesses in a register: loaded before the loop, stored behind
   // it.
   Status cache_write(const Buffer& buffer, const PrimExpr& loop);
 
-  // No two iterations with different values of the loop's variable use one element that one of them writes.
+  // Whether no two different iterations of the loop access the same element with at least one write.
   Status independent(const PrimExpr& loop) const;
 
  private:

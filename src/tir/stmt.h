@@ -9,7 +9,7 @@
 
 namespace tilewright::tir {
 
-// Write and Block are of loops over memory that has dimensions (tir/block.h); no kernel holds one.
+// Write and Block belong to loops over multi-dimensional memory (tir/block.h); kernels contain none.
 #define TW_TIR_STMTS(X) X(For) X(Store) X(Prefetch) X(LetStmt) X(If) X(Seq) X(Allocate) X(CallExtern) X(Write) X(Block)
 enum class StmtKind : uint8_t {
 #define TW_KIND(name) k##name,
@@ -23,10 +23,10 @@ class StmtNode : public Node {
 };
 using Stmt = Ref<StmtNode>;
 
-// Requests that the passes vectorize, unroll and divide_parallel remove before code generation.
+// Loop annotations that the passes vectorize, unroll and divide_parallel replace before code generation.
 enum class ForKind : uint8_t { kSerial, kVectorized, kUnrolled, kParallel };
 
-// What scripts say of a loop or a block, by name: a number or a quoted text. Passes of kernels do not look at it.
+// A script's annotations of a loop or block: name and a number or quoted text. Kernel passes ignore them.
 using Annotations = std::vector<std::pair<std::string, std::string>>;
 
 class ForNode : public StmtNode {  // for var in [min, min + extent)
@@ -55,8 +55,8 @@ class StoreNode : public StmtNode {  // buffer[index] = value; index and mask as
   const Buffer buffer;
   const PrimExpr index, value, mask;
 };
-// A hint that buffer[index] will be read soon. It has no effect on values, and the place may lie outside the buffer:
-// a stream is prefetched a fixed distance ahead.
+// Prefetches buffer[index]. It does not affect values, and the index may be out of bounds: streams are prefetched at a
+// fixed distance.
 class PrefetchNode : public StmtNode {
  public:
   PrefetchNode(Buffer b, PrimExpr i) : StmtNode(StmtKind::kPrefetch), buffer(std::move(b)), index(std::move(i)) {}
@@ -82,17 +82,17 @@ class SeqNode : public StmtNode {
   explicit SeqNode(std::vector<Stmt> s) : StmtNode(StmtKind::kSeq), stmts(std::move(s)) {}
   const std::vector<Stmt> stmts;
 };
-class AllocateNode : public StmtNode {  // a kStack or kRegister buffer live in body; contents undefined at first
+class AllocateNode : public StmtNode {  // a kStack or kRegister buffer that lives in body; initially undefined
  public:
   AllocateNode(Buffer b, Stmt s) : StmtNode(StmtKind::kAllocate), buffer(std::move(b)), body(std::move(s)) {}
   const Buffer buffer;
   const Stmt body;
 };
 
-// A function by its C name: scalars by value, memory by the address of an element. What it returns is not looked at.
-// `packed`: a function of the runtime, which takes whole tensors; no kernel holds one.
+// A call of a C function: scalars by value, memory by an element's address. Its result is ignored. `packed`: a runtime
+// function that takes whole tensors; kernels contain none.
 struct ExternArgument {
-  PrimExpr value;  // a scalar; or (with a buffer) an index into it; or (address) a Read of memory with dimensions
+  PrimExpr value;  // a scalar; (with a buffer) an index into it; or (address) a Read of multi-dimensional memory
   Buffer buffer;
   bool address = false;
 };
@@ -104,7 +104,7 @@ class CallExternNode : public StmtNode {
   const std::vector<ExternArgument> args;
   const bool packed;
 };
-// target[indices] = value, of memory that has dimensions: what Read is for stores.
+// target[indices] = value for multi-dimensional memory: the counterpart of Read.
 class WriteNode : public StmtNode {
  public:
   WriteNode(Ref<Node> t, std::string n, std::vector<PrimExpr> i, PrimExpr v)
@@ -118,14 +118,14 @@ class WriteNode : public StmtNode {
   const std::vector<PrimExpr> indices;
   const PrimExpr value;
 };
-// A variable of a block, what it runs over, and what it is where the block stands.
+// A block's axis: its variable, domain, and value at the block's position.
 struct BlockAxis {
   PrimExpr var, min, extent;
   bool reduces;
   PrimExpr value;
 };
-// One instance of a computation (te/block_schedule.h): `body` where `predicate` (may be null) holds, and `init` (may be
-// null) before it where all axes that reduce are at their start.
+// One instance of a computation (te/block_schedule.h): `body` if `predicate` (may be null) holds, preceded by `init`
+// (may be null) where all reduction axes are at their start.
 class BlockNode : public StmtNode {
  public:
   BlockNode(std::string n, std::vector<BlockAxis> a, PrimExpr p, Stmt i, Stmt b, std::vector<Ref<Node>> m,
@@ -142,7 +142,7 @@ class BlockNode : public StmtNode {
   const std::vector<BlockAxis> axes;
   const PrimExpr predicate;
   const Stmt init, body;
-  const std::vector<Ref<Node>> memory;  // arrays that live in it (tir/block.h)
+  const std::vector<Ref<Node>> memory;  // arrays allocated by the block (tir/block.h)
   const Annotations annotations;
 };
 
@@ -161,13 +161,13 @@ Stmt make_if(PrimExpr condition, Stmt then_case, Stmt else_case = {});
 Stmt seq(std::vector<Stmt> stmts);  // flattens nested sequences
 Stmt allocate(Buffer buffer, Stmt body);
 
-// A kernel. The machine signature is uniform: void name(void* const* buffers, int64_t tid, int64_t nthreads), buffers
-// in the order of `params`; the kernel does the share of thread `tid` (static partition). tid/nthreads are int64
-// variables.
+// A kernel. The machine signature is uniform: void name(void* const* buffers, int64_t tid, int64_t nthreads), with
+// buffers in the order of `params`; it computes the share of thread `tid` (static partition). tid and nthreads are
+// int64 variables.
 struct PrimFunc {
   std::string name;
   std::vector<Buffer> params;
-  PrimExpr tid, nthreads;  // variables, usable in the body; null for a kernel that runs whole on thread 0
+  PrimExpr tid, nthreads;  // usable in the body; null for a kernel that runs entirely on thread 0
   Stmt body;
 };
 

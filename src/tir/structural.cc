@@ -16,7 +16,7 @@ std::vector<PrimExpr> children_of(const PrimExpr& e) {
   return out;
 }
 
-// What a node is besides its children, as numbers and texts.
+// A node's content besides its children, as text.
 std::string own_text(const PrimExpr& e) {
   std::string out = std::string(kind_name(e->kind)) + ":" + e->dtype.str();
   if (const auto* n = as<IntImmNode>(e)) out += ":" + std::to_string(n->value);
@@ -52,7 +52,7 @@ std::string own_text(const Stmt& s) {
   return out;
 }
 
-// Memory that a node reads or writes.
+// The memory that a node reads or writes.
 const Node* memory_of(const PrimExpr& e) {
   if (const auto* n = as<ReadNode>(e)) return n->source.get();
   if (const auto* n = as<LoadNode>(e)) return n->buffer.get();
@@ -124,7 +124,7 @@ class Comparison {
   bool bind(const PrimExpr& a, const PrimExpr& b) {
     if (a->dtype != b->dtype) return false;
     auto known = forth_.find(a.get());
-    if (known != forth_.end() && known->second != b.get()) equal_.clear();  // bound anew, beside its first scope
+    if (known != forth_.end() && known->second != b.get()) equal_.clear();  // rebound in a sibling scope
     forth_[a.get()] = b.get();
     back_[b.get()] = a.get();
     return true;
@@ -151,7 +151,7 @@ class Comparison {
   }
 
  private:
-  // Sizes of memory bind the variables that they are.
+  // A buffer's sizes bind the variables they consist of.
   bool defined(const std::vector<PrimExpr>& a, const std::vector<PrimExpr>& b) {
     if (a.size() != b.size()) return false;
     for (size_t i = 0; i < a.size(); ++i) {

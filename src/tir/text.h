@@ -27,8 +27,8 @@ std::string to_text(const PrimFunc& function);
 std::string to_text(const Stmt& stmt);  // for messages: free variables appear by name
 std::string to_text(const PrimExpr& expr);
 
-// Builds exactly the nodes written, folding nothing, and verifies the function. Parentheses, calls and subscripts may
-// be nested 400 deep. Errors: ParseError with line and column, VerifyFailed.
+// Builds exactly the nodes as written, without folding, and verifies the function. Parentheses, calls and subscripts
+// may be nested 400 deep. Errors: ParseError with line and column, VerifyFailed.
 Result<PrimFunc> parse_func(std::string_view text);
 
 }  // namespace tilewright::tir

@@ -20,16 +20,16 @@ struct Line {
   std::vector<Token> tokens;  // ends with kEnd
 };
 
-// Thrown and caught inside the parser: parse_func turns it into its result.
+// Thrown and caught inside the parser; parse_func turns it into its result.
 struct ParseFailure {
   Diagnostic diagnostic;
 };
 [[noreturn]] void fail_at(int line, int column, std::string message);
 
-// The lines that hold something; comments run from '#'. Tokens point into `text`.
+// The non-empty lines; comments start at '#'. Tokens point into `text`.
 std::vector<Line> split_lines(std::string_view text);
 
-// A place in the lines, and what is taken from there. Another token than the one wanted leaves as ParseFailure.
+// A position in the lines. Taking a token other than the expected one throws ParseFailure.
 class TokenCursor {
  public:
   explicit TokenCursor(std::string_view text) : lines_(split_lines(text)) {}
@@ -41,7 +41,7 @@ class TokenCursor {
   void end_line();  // to the next line
   std::string_view take() { return lines_[row_].tokens[at_++].text; }
   bool next_is(std::string_view text) const { return token().kind != Token::kEnd && token().text == text; }
-  bool accept(std::string_view text);  // takes it if it is next
+  bool accept(std::string_view text);  // consumes the token if it is next
   bool accept_word(std::string_view text) { return token().kind == Token::kWord && accept(text); }
   void expect(std::string_view text);
   void expect_word(std::string_view text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dtype rules of one node, apart from its children's. The builders assert them; the parser and verifier report
-// them.
+// The typing rules of a single node, assuming that its children are correct. Builders assert them; parser and verifier
+// report them.
 #pragma once
 #include <string>
 
@@ -8,15 +8,15 @@
 
 namespace tilewright::tir {
 
-// Empty, or what is wrong, for instance "Add of float32 and int64". Children are taken to be right.
+// Empty, or the violated rule, such as "Add of float32 and int64".
 std::string typing_error(const ExprNode& e);
 std::string typing_error(const StmtNode& s);
 std::string typing_error(const BufferNode& b);
 
-// Whether an operator exists for a dtype (lanes do not matter), and the dtype it gives.
+// Whether an operator supports a dtype (regardless of lanes), and the dtype of its result.
 bool operator_takes(ExprKind kind, DataType operand);
 DataType operator_result(ExprKind kind, DataType operand);
-// The dtype of a call, for arguments that follow the rules; those are checked by typing_error.
+// The dtype of a call whose arguments obey the rules; typing_error checks those.
 DataType call_result(Intrinsic op, const std::vector<PrimExpr>& args);
 
 }  // namespace tilewright::tir

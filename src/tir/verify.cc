@@ -16,8 +16,8 @@ namespace {
 class Verifier {
  public:
   explicit Verifier(Form form) : form_(form) {}
-  std::string error;  // what is wrong; empty while nothing is
-  Stmt place;         // the statement it is in
+  std::string error;  // the violated rule; empty if none
+  Stmt place;         // the statement that violates it
 
   void function(const PrimFunc& f) {
     if (!f.body) return fail("the function has no body");
@@ -40,8 +40,8 @@ class Verifier {
     if (error.empty()) error = std::move(what);
   }
 
-  // Binds a variable or buffer for the time of `inner`. Expressions found right inside a scope are right only
-  // there.
+  // Binds a variable or buffer during `inner`. Expressions
+  // verified inside a scope are not valid outside.
   template <class F>
   void scoped(const Node* node, const std::string& name, const F& inner) {
     if (!in_scope_.insert(node).second) return bound_again(name);
@@ -54,7 +54,7 @@ class Verifier {
     in_scope_.erase(node);
   }
 
-  // The recursive functions below keep their frames small: what formats a message is in functions of its own.
+  // The recursive functions below keep their frames small: messages are formatted in separate functions.
   [[gnu::noinline]] void bound_again(const std::string& name) {
     fail(format("{} is bound again inside its own scope", name));
   }
@@ -89,8 +89,8 @@ class Verifier {
     }
   }
 
-  // `depth` bounds this recursion; the height found bounds that of others, who may meet shared nodes in
-  // another order. Returns the height of e.
+  // `depth` bounds this recursion. The returned height of e bounds that of other passes, which may reach shared nodes
+  // by other paths.
   int expr(const PrimExpr& e, int depth) {
     int height = 1;
     auto child_height = [&](const PrimExpr& child) { height = std::max(height, expr(child, depth + 1) + 1); };
@@ -180,12 +180,12 @@ class Verifier {
 
   const Form form_;
   std::unordered_set<const Node*> in_scope_;
-  std::unordered_map<const ExprNode*, int> checked_;  // and its height
+  std::unordered_map<const ExprNode*, int> checked_;  // with their height
   std::vector<const ExprNode*> checked_order_;
 };
 
 std::string first_line(const Stmt& s) {
-  // Only leaves are printed whole: the text of a loop nest is long, and of a too deep one recursive.
+  // Only stores are printed: a loop nest's text is long, and printing one that is too deep would recurse.
   std::string text = s->kind == StmtKind::kStore ? to_text(s) : "";
   text = text.substr(text.rfind('\n', text.size() < 2 ? 0 : text.size() - 2) + 1);
   while (!text.empty() && text.back() == '\n') text.pop_back();

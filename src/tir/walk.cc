@@ -206,7 +206,7 @@ PrimExpr map_children(const PrimExpr& e, const std::function<PrimExpr(const Prim
     case ExprKind::kReinterpret: {
       auto v = f(node<ReinterpretNode>(e).value);
       if (v == node<ReinterpretNode>(e).value) return e;
-      // A lane-by-lane one follows its operand's lanes; one that regroups lanes does not change shape.
+      // A lane-wise conversion follows its operand's lanes; one that regroups bits keeps its shape.
       bool lane_by_lane = e->dtype.bits == v->dtype.bits;
       const DataType to = lane_by_lane ? e->dtype.with_lanes(v->dtype.lanes) : e->dtype;
       return reinterpret(to, std::move(v));

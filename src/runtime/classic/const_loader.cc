@@ -99,7 +99,7 @@ class ConstLoader : public Module {
   }
 
   std::vector<std::string> names_;
-  std::map<std::string, Value> constants_;  // what functions keep pointing to
+  std::map<std::string, Value> constants_;  // functions keep pointers to these
   std::vector<ConstLoaderRecord::Function> needs_;
   std::mutex mutex_;
   std::set<std::string> initialised_;

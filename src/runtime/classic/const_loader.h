@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classic stack's module of constants: it stands above modules of external code generators and gives each function
-// its constants, by calling __init_<function> with the list of them, before the function is first handed out.
-// Its bytes: vector<string> variables; u64 n, n tensor records; vector<string> functions; u64 m, m x vector<string>,
-// the variables of each function.
+// The classic stack's module of constants: it wraps modules of external code generators and initialises each function
+// by calling __init_<function> with its constants, before the function is first returned. Its bytes: vector<string>
+// variables; u64 n, n tensor records; vector<string> functions; u64 m, m x vector<string>, the variables of each
+// function.
 #pragma once
 #include <memory>
 #include <string>

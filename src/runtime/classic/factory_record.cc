@@ -63,7 +63,7 @@ class Factory : public Module {
 
  private:
   bool has_graph() const { return type_key_ != "AotExecutorFactory"; }
-  // Parameters that the library has no weights for are its constants already.
+  // Parameters without a weight in the library were folded into its constants.
   Result<Value> executor(Module& library, const std::string& name, std::span<const tw_value> args) {
     FunctionRef make = TW_TRY(library.get_function(name));
     if (!make) return Diagnostic(ErrorCode::kUnknownFunction, format("the library has no function '{}'", name));

@@ -13,7 +13,7 @@ namespace tilewright::runtime {
 
 struct FactoryRecord {
   std::string graph_json;
-  std::vector<NamedTensor> params;  // into the bytes that were read
+  std::vector<NamedTensor> params;  // views of the input bytes
   std::string module_name;
 };
 
@@ -21,9 +21,9 @@ struct FactoryRecord {
 Result<FactoryRecord> read_factory_record(std::span<const std::byte> bytes, bool with_graph);
 std::string write_factory_record(const FactoryRecord& record, bool with_graph);
 
-// A record as a module of that type key. Its functions give the graph and the parameters; the model's name and
-// "default" make executors of a library of ours that it imports, with these parameters, and refuse what the classic
-// stack compiled.
+// A record as a module of that type key. Its functions return the graph and the parameters; the model's name and
+// "default" make executors of an imported library of ours with these parameters, and refuse what the classic stack
+// compiled.
 Result<std::shared_ptr<Module>> load_factory(const std::string& type_key, std::string_view bytes);
 
 }  // namespace tilewright::runtime

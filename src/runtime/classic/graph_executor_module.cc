@@ -10,7 +10,7 @@
 
 namespace tilewright::runtime {
 
-// Bodies of the functions; each is named after the function it serves.
+// One body per function, named after it.
 struct GraphExecutorFunctions {
   using Self = GraphExecutorModule;
 
@@ -25,7 +25,7 @@ struct GraphExecutorFunctions {
   static Result<Value> set_input(Self& self, const Arguments& args) {
     TW_TRY_STATUS(args.expect(2, 2));
     const DLTensor* tensor = TW_TRY(args.tensor(1));
-    if (args.is(0, TW_STR)) {  // weights have names, too
+    if (args.is(0, TW_STR)) {  // weights have names as well
       int64_t param = self.executor().param_index(TW_TRY(args.string(0)));
       auto input = find_tensor(self.executor().plan().inputs, TW_TRY(args.string(0)), "input");
       if (!input.ok() && param >= 0) {
@@ -82,7 +82,7 @@ struct GraphExecutorFunctions {
     TW_TRY_STATUS(args.expect(1, 2));
     const plan::Plan& plan = self.executor().plan();
     if (args.is(0, TW_STR) &&
-        !find_tensor(plan.inputs, TW_TRY(args.string(0)), "input").ok())  // a weight, whose memory is read-only
+        !find_tensor(plan.inputs, TW_TRY(args.string(0)), "input").ok())  // a weight, in read-only memory
       if (int64_t p = self.executor().param_index(TW_TRY(args.string(0))); p >= 0) {
         const auto at = static_cast<uint64_t>(p);
         const plan::TensorInfo weight{plan.params[at].name, plan.params[at].dtype, plan.params[at].shape};
@@ -154,7 +154,7 @@ struct GraphExecutorFunctions {
       return Diagnostic(ErrorCode::kInvalidArgument, "share_params takes the module of another graph executor", {},
                         "give what lib[\"default\"](device) made");
     TW_TRY_STATUS(self.executor().share_params(other->executor(), std::as_bytes(std::span(TW_TRY(args.bytes(1))))));
-    TW_TRY_STATUS(self.import_module(other));  // keeps the memory
+    TW_TRY_STATUS(self.import_module(other));  // keeps its memory alive
     return Value();
   }
   static Result<Value> num_threads(Self& self, const Arguments&) { return Value(int64_t{self.executor().threads()}); }
@@ -168,7 +168,7 @@ struct GraphExecutorFunctions {
     return Value::string(TW_TRY(profile->text(form)));
   }
 
-  // ---- between the steps ----
+  // ---- inspecting steps ----
   static Result<size_t> node_index(Self& self, const Arguments& args) {
     const Graph& g = self.graph();
     if (args.is(0, TW_STR)) {
@@ -209,7 +209,7 @@ struct GraphExecutorFunctions {
     TW_TRY_STATUS(copy_to_argument(info, data, destination, "node"));
     return Value();
   }
-  // (node, out?): runs the graph up to the node, for later steps reuse its memory.
+  // (node, out?): runs the graph up to the node, since later steps reuse its memory.
   static Result<Value> debug_get_output(Self& self, const Arguments& args) {
     TW_TRY_STATUS(args.expect(1, 2));
     const GraphNode& node = self.graph().nodes[TW_TRY(node_index(self, args))];
@@ -222,7 +222,7 @@ struct GraphExecutorFunctions {
     if (node.is_call) TW_TRY_STATUS(self.executor().run_steps(node.index, node.index + 1));
     return Value();
   }
-  // (node, output): as it is in memory now.
+  // (node, output): the current content of its memory.
   static Result<Value> get_node_output(Self& self, const Arguments& args) {
     TW_TRY_STATUS(args.expect(1, 2));
     const GraphNode& node = self.graph().nodes[TW_TRY(node_index(self, args))];
@@ -253,7 +253,7 @@ namespace {
 struct Entry {
   const char* name;
   Result<Value> (*body)(GraphExecutorModule&, const Arguments&);
-  int kinds;  // of executors that have it
+  int kinds;  // kinds of executors that have it
 };
 constexpr int kGraph = 1, kDebug = 2, kAot = 4, kLookInside = kGraph | kDebug, kAll = kGraph | kDebug | kAot;
 int bit(GraphExecutorModule::Kind kind) { return 1 << static_cast<int>(kind); }

@@ -11,7 +11,7 @@ namespace tilewright::runtime {
 
 class GraphExecutorModule : public Module {
  public:
-  // kDebug has the functions that look between the steps, too; kAot runs the artifact's generated entry.
+  // kDebug adds functions that inspect the steps; kAot runs the artifact's generated entry.
   enum class Kind { kGraph, kDebug, kAot };
   static Result<std::shared_ptr<GraphExecutorModule>> create(std::shared_ptr<const Artifact> artifact,
                                                              ExecutorOptions options, Kind kind);
@@ -22,7 +22,7 @@ class GraphExecutorModule : public Module {
  private:
   friend struct GraphExecutorFunctions;
   GraphExecutorModule(std::unique_ptr<Executor> executor, Kind kind) : executor_(std::move(executor)), kind_(kind) {}
-  const Graph& graph();  // made when first asked for
+  const Graph& graph();  // built on first use
 
   std::unique_ptr<Executor> executor_;
   Kind kind_;

@@ -19,11 +19,11 @@ std::string unique_name(std::string wanted, std::set<std::string>* used_names) {
     if (std::string name = format("{}_{}", wanted, i); used_names->insert(name).second) return name;
 }
 
-// Who wrote which bytes of the arena and of the outputs last.
+// Tracks which node last wrote each byte of the arena and outputs.
 class Writers {
  public:
   void write(const plan::Buffer& b, uint32_t buffer, Entry by) {
-    // What is written over is no longer the earlier writer's, be it a part: memory is used again.
+    // Overwriting part of a range ends the earlier writer's claim to it: memory is reused.
     const uint64_t begin = b.offset, end = b.offset + b.bytes;
     std::vector<Range> left;
     for (const Range& r : ranges_) {
@@ -37,7 +37,7 @@ class Writers {
     left.push_back({b.space, b.index, begin, end, buffer, b.device, by});
     ranges_ = std::move(left);
   }
-  // The latest writer of this very buffer, else of every part of its bytes: a view is made of what lies below it.
+  // The last writer of exactly this buffer, else the writers of all its parts: views consist of what they cover.
   std::vector<Entry> of(const plan::Buffer& b, uint32_t buffer) const {
     for (auto r = ranges_.rbegin(); r != ranges_.rend(); ++r)
       if (r->buffer == buffer) return {r->by};
@@ -128,7 +128,7 @@ std::string write_graph_json(const plan::Plan& plan) {
   std::vector<std::vector<int64_t>> shapes;
   std::vector<std::tuple<int, uint64_t, uint32_t>> places;  // storage ids: one per start of a buffer
   std::vector<int32_t> devices;
-  // The device of what is no step's result: where its first reader has it.
+  // The device of an input or parameter: that of its first reader.
   auto device_of = [&](plan::Space space, uint32_t index, uint64_t offset) -> uint32_t {
     for (const plan::Buffer& b : plan.buffers)
       if (b.space == space && (space == plan::Space::kInput ? b.index == index : b.offset == offset)) return b.device;

@@ -16,7 +16,7 @@ struct GraphNode {
   std::vector<uint32_t> outputs;                  // plan buffers of a step's outputs
 };
 
-// Inputs first, then parameters, then steps in the order they run.
+// Inputs, then parameters, then steps in execution order.
 struct Graph {
   std::vector<GraphNode> nodes;
   std::vector<std::pair<size_t, size_t>> heads;

@@ -51,7 +51,7 @@ Evaluate evaluate_with(const std::shared_ptr<const Program>& program, EvaluateFu
     std::vector<const char*> names;
     std::vector<TextView> views;
     std::vector<tw_text_tensor> tensors;
-    views.reserve(arguments.size());  // the tensors point into them
+    views.reserve(arguments.size());  // no reallocation, since tensors point into it
     for (size_t i = 0; i < arguments.size(); ++i) {
       names.push_back(region.inputs[i].c_str());
       tensors.push_back(views.emplace_back(arguments[i]).tensor());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way from the VM to a compiler that may or may not be there: one C function, linked or found at run time.
+// Access from the VM to an optional compiler: C functions that are linked in or found at run time.
 #pragma once
 #include "runtime/vm/specialized.h"
 #include "tilewright/text_tensor.h"
@@ -17,7 +17,7 @@ using EvaluateFunction = int32_t (*)(const char* format, const void* source, uin
                                      void* context);
 using MessageFunction = const char* (*)();
 
-// Specialisations go through a file in the system's temporary folder, which is gone before this returns.
+// Specialisations are exchanged through a temporary file, which is removed before this returns.
 Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFunction function,
                            MessageFunction message);
 Evaluate evaluate_with(const std::shared_ptr<const Program>& program, EvaluateFunction function,

@@ -45,7 +45,7 @@ std::optional<DataType> classic_dtype(int64_t code, int64_t bits, int64_t lanes)
   return t;
 }
 
-// One instruction of a function at `pc`: every index it names exists.
+// Checks that all indices in the instruction at `pc` are valid.
 Status check_instruction(const Executable& e, const Function& f, size_t pc) {
   const Instruction& in = f.code[pc];
   const char* layout = kInfo[static_cast<size_t>(in.op)].operands;

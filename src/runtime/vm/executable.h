@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Relay VM program: functions in bytecode, constants, and the names of the packed functions (kernels) they call.
-// Its bytes are the classic `.ro` layout. What read_executable returns has been verified: the machine that runs it
-// checks values (types, ranks, divisions of storage), never the program.
+// A Relay VM program: functions in bytecode, constants, and the names of the packed functions (kernels) they call. Its
+// bytes are the classic `.ro` layout. read_executable verifies programs; the machine then only checks values (types,
+// ranks, storage sizes).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace tilewright::runtime::vm {
 
-inline constexpr uint64_t kExecutableMark = 0xD225DE2F4214151D;  // a file's first eight bytes
+inline constexpr uint64_t kExecutableMark = 0xD225DE2F4214151D;  // the first eight bytes of a file
 
-// Name and how its operands are laid out: r a register read, w a register written, n a number of register reads that
-// follow at the end, and other letters as checked in executable.cc.
+// Opcode names with operand formats: r a register read, w a register written, n a count of register reads that follow
+// at the end; other letters are explained in executable.cc.
 // clang-format off
 #define TW_VM_OPCODES(X)                                                                                            \
   X(Move, "rw") X(Ret, "r") X(Invoke, "fnw*") X(InvokeClosure, "rnw*") X(InvokePacked, "pno*")                      \
@@ -41,7 +41,7 @@ struct Instruction {
 
 struct Function {
   std::string name;
-  std::vector<std::string> params;     // registers 0, 1, ... at entry
+  std::vector<std::string> params;     // registers 0, 1, ... on entry
   std::vector<int64_t> param_devices;  // into Executable::devices
   int64_t registers = 0;
   std::vector<Instruction> code;
@@ -58,7 +58,7 @@ struct Device {
 };
 
 struct Executable {
-  std::string version = "0.9.0";  // of the layout
+  std::string version = "0.9.0";  // of the file layout
   std::vector<Device> devices{Device{}};
   int32_t host_device = 0;
   std::vector<Function> functions;
@@ -69,20 +69,20 @@ struct Executable {
 };
 
 std::string write_executable(const Executable& executable);
-// Errors: BadArtifact (damaged, out of bounds, an index or target that does not exist), ArtifactVersion.
+// Errors: BadArtifact (damaged, out of bounds, an invalid index or jump target), ArtifactVersion.
 Result<Executable> read_executable(std::span<const std::byte> bytes);
-// What read_executable checks beyond the layout; also for programs made in memory. Errors: BadArtifact.
+// The checks of read_executable beyond the layout; also for programs built in memory. Errors: BadArtifact.
 Status verify_executable(const Executable& executable);
 
-// Listings as the classic stack prints them: functions, constants, primitives, and counts.
+// Listings in the classic stack's format: functions, constants, primitives, and statistics.
 std::string bytecode_text(const Executable& executable);
 std::string constants_text(const Executable& executable);
 std::string primitives_text(const Executable& executable);
 
-// The program's constants of at least `limit` bytes, in the .params layout, named const_<index>; they become
-// late-bound.
+// Moves constants of at least `limit` bytes out, in the
+// .params layout, named const_<index>; they become late-bound.
 std::string move_late_bound_constants(Executable* executable, uint64_t limit);
-// Errors: BadArtifact (not such a file, a name that is missing, a constant still unbound).
+// Errors: BadArtifact (another kind of file, a missing name, a constant still unbound).
 Status load_late_bound_constants(Executable* executable, std::span<const std::byte> params);
 
 }  // namespace tilewright::runtime::vm

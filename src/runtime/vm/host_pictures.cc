@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ImageDecoder: encoded pictures as tensors. The decoders are a library of their own, opened when the first is called.
+// ImageDecoder: decodes images to tensors. The decoders are in a separate library, opened on first use.
 #include <dlfcn.h>
 
 #include <string>
@@ -18,11 +18,11 @@ using DecodePicture = int32_t (*)(const uint8_t* bytes, uint64_t size,
 
 struct Decoders {
   DecodePicture decode = nullptr;
-  std::string why;  // it cannot be opened
+  std::string why;  // why it could not be opened
 };
 
-// Beside the program or library that has the runtime, in the installation's lib beside its bin, or where the system
-// looks. It stays open until the process ends.
+// Searched beside the program or library that contains the runtime, in the installation's lib, and on the system's
+// path. Stays open until the process ends.
 Decoders open_decoders() {
   Decoders out;
   Dl_info own{};
@@ -59,7 +59,7 @@ uint8_t* allocate_pixels(void* context, int64_t height, int64_t width) {
   return reinterpret_cast<uint8_t*>(into.tensor.mutable_raw());
 }
 
-// The luma of ITU-R 601, in 16 bits and rounded.
+// Luma by ITU-R 601, in rounded 16-bit fixed point.
 Result<Tensor> in_grey(HostCall& c, const Tensor& rgb) {
   Tensor out = TW_TRY(c.pool.allocate(kUInt8, {rgb.shape()[0], rgb.shape()[1], 1}));
   const auto* from = reinterpret_cast<const uint8_t*>(rgb.raw());
@@ -93,7 +93,7 @@ Status image_decoder(HostCall& c) {
         format("this picture is decoded by {}, which was missing when {} was built", missing, kPicturesLibrary), {},
         "install it and build again, or give a BMP or PNM picture");
   const bool grey = pixels == "Grayscale";
-  if (code != 0) {  // the operator's result for what cannot be decoded
+  if (code != 0) {  // the operator's result for undecodable data
     c.give(0, make_tensor(TW_TRY(c.pool.allocate(kUInt8, {0, 0, grey ? 1 : 3}))));
     return Ok{};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose result is as large as the data say, and TopK, which a sort does better than a kernel.
+// Operators with data-dependent result sizes, and TopK, for which a sort is better than a kernel.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,14 +17,14 @@ namespace {
 
 bool is_number(const Tensor& t) { return !t.dtype().is_string() && t.dtype().code != TypeCode::kComplex; }
 
-// Sixty-four elements as a word with a bit for each that is not zero: a loop without branches, which becomes vectors.
+// A 64-bit mask of non-zero elements: branch-free, so that it vectorises.
 template <class T>
 uint64_t not_zero(const T* x, int64_t n) {
   uint64_t word = 0;
   for (int64_t i = 0; i < n; ++i) word |= static_cast<uint64_t>(x[i] != T(0)) << i;
   return word;
 }
-// The words of every row of `length` elements.
+// Masks for rows of `length` elements.
 template <class T>
 void mark(const Tensor& x, int64_t length, std::vector<uint64_t>* words) {
   const T* from = reinterpret_cast<const T*>(x.raw());
@@ -55,12 +55,12 @@ void mark_any(const Tensor& x, int64_t length, std::vector<uint64_t>* words) {
     }
 }
 
-// The coordinates of the elements that are not zero, those of one in each column or in each row: first which they are
-// and how many, then where they go.
+// Coordinates of non-zero elements, one element per column
+// or per row: masks and counts first, then the output.
 Status coordinates(HostCall& c, bool rows) {
   const Tensor x = TW_TRY(c.tensor(0));
   if (!is_number(x)) return host_error(format("the coordinates of {}", x.dtype().str()));
-  // A scalar counts as a vector of one element for columns.
+  // For columns, a scalar counts as a vector of one element.
   const std::vector<int64_t> shape = x.rank() == 0 && !rows ? std::vector<int64_t>{1} : x.shape();
   const size_t axes = shape.size();
   const int64_t length = axes == 0 ? 1 : std::max<int64_t>(shape.back(), 1), per_row = (length + 63) / 64;
@@ -71,7 +71,7 @@ Status coordinates(HostCall& c, bool rows) {
   const auto width = static_cast<int64_t>(axes);
   Tensor out = TW_TRY(c.pool.allocate(kInt64, rows ? std::vector{n, width} : std::vector{width, n}));
   int64_t* to = out.as_mutable<int64_t>().data();
-  std::vector<int64_t> at(axes, 0);  // of the row; its last one is the element's
+  std::vector<int64_t> at(axes, 0);  // coordinates of the row; the last is the element's
   int64_t k = 0;
   for (size_t w = 0; w < words.size() && axes > 0; ++w) {
     const int64_t first = static_cast<int64_t>(w) % per_row * 64;
@@ -93,7 +93,7 @@ Status coordinates(HostCall& c, bool rows) {
 Status non_zero(HostCall& c) { return coordinates(c, false); }
 Status argwhere(HostCall& c) { return coordinates(c, true); }
 
-// The slices of an axis (or the elements, without one) that `kept` names.
+// The slices along an axis (or the elements, without one) listed in `kept`.
 Result<Tensor> taken(HostCall& c, const Tensor& x, int64_t axis, const std::vector<int64_t>& kept) {
   TW_TRY_STATUS(check_copyable(x));
   auto shape = x.shape();
@@ -112,7 +112,7 @@ Result<Tensor> taken(HostCall& c, const Tensor& x, int64_t axis, const std::vect
     }
   return out;
 }
-// The operand, flattened unless an axis is named.
+// The operand, flattened unless an axis is given.
 Result<std::pair<Tensor, int64_t>> along(HostCall& c) {
   Tensor x = TW_TRY(c.tensor(0));
   if (!c.attributes.count("axis")) return std::pair(x.reshaped({x.size()}), int64_t{0});
@@ -139,7 +139,7 @@ Status compress(HostCall& c) {
 
 constexpr uint64_t kSign = uint64_t{1} << 63;
 
-// Numbers whose order is that of the elements: zeros of both signs are equal, not-a-number is the largest.
+// Unsigned keys in the order of the elements: both zeros are equal, NaN is largest.
 std::vector<uint64_t> ordered_keys(const Tensor& x) {
   std::vector<uint64_t> keys(static_cast<size_t>(x.size()));
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -154,7 +154,7 @@ std::vector<uint64_t> ordered_keys(const Tensor& x) {
   return keys;
 }
 
-// The places of the keys in their order, equal ones as they come: a counting sort by the digits in which any differ.
+// The indices that sort the keys, stably: a radix sort over the digits in which any keys differ.
 std::vector<int64_t> sorted_places(const std::vector<uint64_t>& keys) {
   constexpr int kDigit = 11;
   constexpr uint64_t kMask = (uint64_t{1} << kDigit) - 1;
@@ -183,7 +183,7 @@ std::vector<int64_t> sorted_places(const std::vector<uint64_t>& keys) {
   return sorted;
 }
 
-// Outputs: the distinct slices, where each was first, which of them each slice is, how often it is there.
+// Outputs: the distinct slices, their first indices, for each slice the index of its distinct one, and counts.
 Status unique(HostCall& c) {
   auto [x, axis] = TW_TRY(along(c));
   if (!is_number(x)) return host_error(format("Unique of {}", x.dtype().str()));
@@ -249,8 +249,8 @@ struct Box {
   float y0, x0, y1, x1, area;
 };
 
-// Operands boxes (batch, boxes, 4), scores (batch, classes, boxes), limit per class, overlap and score thresholds; the
-// result is (count, 3): batch, class, box. Of equal scores the box that comes first wins.
+// Operands: boxes (batch, boxes, 4), scores (batch, classes, boxes), limit per class, overlap and score thresholds;
+// result (count, 3): batch, class, box. Of equal scores the box with the lower index wins.
 Status non_max_suppression(HostCall& c) {
   const Tensor boxes = TW_TRY(c.tensor(0));
   const Tensor scores = TW_TRY(c.tensor(1));
@@ -271,7 +271,7 @@ Status non_max_suppression(HostCall& c) {
   if (n > int64_t{UINT32_MAX}) return host_error(format("{} boxes; {} at most", n, UINT32_MAX));
   std::vector<int64_t> selected;
   std::vector<Box> chosen;
-  std::vector<uint64_t> candidates;  // a heap: the score turned into a number that falls, then the place
+  std::vector<uint64_t> candidates;  // a heap: descending score as an unsigned key, then the index
   for (int64_t b = 0; b < batches && limit > 0; ++b) {
     const float* coordinates = boxes.as<float>().data() + b * n * 4;
     for (int64_t k = 0; k < classes; ++k) {
@@ -283,7 +283,7 @@ Status non_max_suppression(HostCall& c) {
           const uint32_t falling = bits & 0x80000000U ? bits : ~(bits | 0x80000000U);
           candidates.push_back(uint64_t{falling} << 32 | static_cast<uint64_t>(i));
         }
-      // The best first, as far as the limit needs them: a heap costs less than the whole order.
+      // Extracts the best from a heap, as many as the limit needs: cheaper than a full sort.
       std::make_heap(candidates.begin(), candidates.end(), std::greater<>());
       chosen.clear();
       while (!candidates.empty() && static_cast<int64_t>(chosen.size()) < limit) {
@@ -311,7 +311,7 @@ Status non_max_suppression(HostCall& c) {
   return Ok{};
 }
 
-// The places of the k largest (smallest) of n keys, the first of equal ones first; not-a-number is larger than all.
+// The indices of the k largest (smallest) of n keys, stably; NaN is largest.
 template <class Key>
 std::vector<int64_t> top(const std::vector<Key>& keys, int64_t k, bool largest) {
   std::vector<int64_t> places(keys.size());
@@ -327,7 +327,7 @@ std::vector<int64_t> top(const std::vector<Key>& keys, int64_t k, bool largest) 
   return places;
 }
 
-// Outputs: the k first elements in order along an axis, and where they were.
+// Outputs: the first k elements along an axis in order, and their indices.
 Status top_k(HostCall& c) {
   const Tensor x = TW_TRY(c.tensor(0));
   if (!is_number(x)) return host_error(format("TopK of {}", x.dtype().str()));
@@ -352,7 +352,7 @@ Status top_k(HostCall& c) {
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i) {
       const int64_t first = o * n * inner + i;
-      // Unsigned numbers of 64 bits keep their order when the highest bit is turned.
+      // Flipping the top bit keeps the order of unsigned 64-bit numbers.
       for (int64_t e = 0; e < n; ++e) {
         if (!real.empty())
           real[static_cast<size_t>(e)] = x.at_double(first + e * inner);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that move data to where computed values say.
+// Data movement with computed indices.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,8 +20,8 @@ Ints strides_of(const Ints& shape) {
   return out;
 }
 
-// out[index] = data at base + sum of index * step, all in elements; `outside` (may be null) where an index's place in
-// an axis is not one of the data's.
+// out[index] = data at base + sum of index * step, in elements; `outside` (may be null) where an index is out of the
+// data's range along an axis.
 template <size_t kBytes>
 void gather(std::byte* out, const std::byte* data, const Ints& shape, const Ints& steps, int64_t base) {
   const auto rank = static_cast<int64_t>(shape.size());
@@ -120,7 +120,7 @@ Status tile(HostCall& c) {
   const Ints reps = TW_TRY(c.integers(1));
   if (reps.size() != x.shape().size())
     return host_error(format("{} repeats for a tensor with {} axes", reps.size(), x.rank()));
-  // Every axis as two: which repeat, and where in it.
+  // Splits every axis in two: the repetition, and the position in it.
   Ints shape, steps, out;
   const Ints own = strides_of(x.shape());
   for (size_t d = 0; d < reps.size(); ++d) {
@@ -135,7 +135,7 @@ Status tile(HostCall& c) {
   return Ok{};
 }
 
-// Operand 0 the shape, operand 1 the value.
+// Operands: the shape, the value.
 Status constant_of_shape(HostCall& c) {
   const Ints shape = TW_TRY(c.integers(0));
   const Tensor value = TW_TRY(c.tensor(1));
@@ -156,7 +156,7 @@ Status range(HostCall& c) {
   if (dtype.is_integral()) {
     const int64_t from = start.at_int(0), to = limit.at_int(0), step = delta.at_int(0);
     if (step == 0) return host_error("a range in steps of 0");
-    // Distances may be larger than an int64: they and the step are counted without their sign.
+    // Distances may exceed int64: distance and step are unsigned magnitudes.
     const bool up = step > 0;
     const uint64_t distance = (up ? to <= from : to >= from) ? 0
                               : up                           ? static_cast<uint64_t>(to) - static_cast<uint64_t>(from)
@@ -213,7 +213,7 @@ Status slice(HostCall& c) {
   return Ok{};
 }
 
-// Operands data, pads, value, axes: constant padding; pads below zero crop.
+// Operands data, pads, value, axes: constant padding; negative pads crop.
 Status pad(HostCall& c) {
   const Tensor x = TW_TRY(c.tensor(0));
   TW_TRY_STATUS(check_copyable(x));

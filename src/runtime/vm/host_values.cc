@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences, optionals, references, and what loops count and collect with.
+// Sequences, optionals, references, and counters and lists of loops.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -22,7 +22,7 @@ Result<const Object*> sequence(const HostCall& c, size_t i) {
     return Diagnostic(ErrorCode::kTypeMismatch, format("operand {} is an optional without a value, not a sequence", i));
   return o;
 }
-// A cell's content changes: the one kind of object that does.
+// A cell is the only kind of object whose content changes.
 Result<Object*> cell(const HostCall& c, size_t i) {
   return const_cast<Object*>(TW_TRY(object(c, i, Object::Kind::kRef, "a reference")));
 }
@@ -63,7 +63,7 @@ Status sequence_length(HostCall& c) {
   c.give(0, number(static_cast<int64_t>(TW_TRY(sequence(c, 0))->fields.size())));
   return Ok{};
 }
-// The element with which a SequenceMap's body is called: of a sequence its i-th, a tensor as it is.
+// The argument for a SequenceMap's body: a sequence's i-th element; a tensor as it is.
 Status sequence_item(HostCall& c) {
   if (c.has(0) && c.inputs[0]->kind == Object::Kind::kTensor) {
     c.give(0, c.inputs[0]);
@@ -72,7 +72,7 @@ Status sequence_item(HostCall& c) {
   return sequence_at(c);
 }
 
-// Tensors joined along an axis, or along a new one.
+// Concatenates tensors along an axis, or stacks them along a new one.
 Result<Tensor> joined(HostCall& c, std::span<const Value> parts, int64_t axis, bool new_axis, bool reverse) {
   std::vector<Tensor> tensors;
   for (const Value& v : parts) {
@@ -193,7 +193,7 @@ Status optional_get(HostCall& c) {
   return Ok{};
 }
 
-// Loops. A list is a reference whose content grows.
+// Loops. A list is a reference to a growing sequence.
 Status make_cell(HostCall& c) {
   auto o = std::make_shared<Object>();
   o->kind = Object::Kind::kRef;
@@ -218,14 +218,15 @@ Status list_append(HostCall& c) {
   Object* o = TW_TRY(cell(c, 0));
   if (!c.has(1)) return host_error("a loop collects nothing");
   o->fields.push_back(c.inputs[1]);
-  c.give(0, c.inputs[0]);  // the same list, longer: whoever goes on with it comes after
+  c.give(0, c.inputs[0]);  // the same list, grown in place: its only user comes later
   return Ok{};
 }
 Status list_sequence(HostCall& c) {
   c.give(0, make_adt(0, TW_TRY(cell(c, 0))->fields));
   return Ok{};
 }
-// What a loop collected as one tensor; after no step, an empty one of the dtype and shape given as attributes.
+// Stacks the values that a loop collected; without iterations, an empty tensor of the dtype and shape in the
+// attributes.
 Status list_stack(HostCall& c) {
   const auto& parts = TW_TRY(cell(c, 0))->fields;
   if (parts.empty()) {
@@ -258,7 +259,7 @@ Status dimension(HostCall& c) {
   c.give(0, number(t.shape()[TW_TRY(axis_of(c, t))]));
   return Ok{};
 }
-// Element i along an axis, counted from the end with `reverse`.
+// Element i along an axis, from the end with `reverse`.
 Status element(HostCall& c) {
   const Tensor t = TW_TRY(c.tensor(0));
   TW_TRY_STATUS(check_copyable(t));

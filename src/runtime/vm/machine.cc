@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kAlignment = 128, kSmallestClass = 12;  // 4 KiB
 
-// Class 2k holds blocks of 2^(12+k) bytes, class 2k+1 of one and a half times that.
+// Class 2k holds blocks of 2^(12+k) bytes, class 2k+1 of 1.5 times that.
 size_t class_of(uint64_t bytes) {
   if (bytes <= (uint64_t{1} << kSmallestClass)) return 0;
   const auto log = static_cast<size_t>(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log+1)
@@ -47,10 +47,10 @@ Result<std::vector<int64_t>> integers_in(const Value& v) {
 DataType dtype_of(const int64_t* fields) {
   constexpr TypeCode kCodes[] = {TypeCode::kInt, TypeCode::kUInt, TypeCode::kFloat, TypeCode::kHandle,
                                  TypeCode::kBFloat};
-  DataType t{kCodes[fields[0]], static_cast<uint8_t>(fields[1]), 1};  // verified
+  DataType t{kCodes[fields[0]], static_cast<uint8_t>(fields[1]), 1};  // checked by the verifier
   return t == DataType{TypeCode::kUInt, 1, 1} ? kBool : t;
 }
-// A tensor in a piece of storage, which it keeps alive.
+// A tensor inside a storage, which it keeps alive.
 Result<Value> tensor_within(const Value& storage, int64_t offset, DataType dtype, std::vector<int64_t> shape) {
   const Tensor& bytes = TW_TRY(object_in(storage, Object::Kind::kStorage, "a storage"))->tensor;
   auto count = checked_element_count(shape);
@@ -109,7 +109,7 @@ Value make_constant(Tensor tensor) {
 }  // namespace
 
 Object::~Object() {
-  // Whoever holds the last reference to an object takes its fields over first, so that destroying it finds none.
+  // Before the last reference to an object goes, its fields are moved out, so that destruction does not recurse.
   std::vector<Value> dying;
   auto take = [&dying](std::vector<Value>& fields) {
     for (Value& v : fields)
@@ -145,7 +145,7 @@ MemoryPool::~MemoryPool() {
 Result<Tensor> MemoryPool::allocate(DataType dtype, std::vector<int64_t> shape) {
   auto count = TW_TRY(checked_element_count(shape));
   const uint64_t bytes =
-      dtype.bytes_for(static_cast<uint64_t>(count)) + 64;  // kernels may read a vector at the last element
+      dtype.bytes_for(static_cast<uint64_t>(count)) + 64;  // kernels may load a vector at the last element
   const size_t c = class_of(bytes);
   const uint64_t size = class_bytes(c);
   auto full = [&] {
@@ -240,7 +240,7 @@ Result<Value> VirtualMachine::invoke(std::string_view name, std::vector<Value> a
   return result;
 }
 
-// One instruction. Indices were verified when the program was read; what registers hold is checked here.
+// Executes one instruction. Indices were verified when the program was read; register contents are checked here.
 Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
   Frame& frame = frames.back();
   const Instruction& in = frame.function->code[frame.pc];
@@ -327,7 +327,7 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
     case Opcode::kReshapeTensor:
       put(at[2], TW_TRY(reshaped(get(at[0]), get(at[1]))));
       return Ok{};
-    case Opcode::kDeviceCopy:  // one kind of device: the same memory
+    case Opcode::kDeviceCopy:  // one kind of device: shares the memory
       put(at[3], get(at[0]));
       return Ok{};
     case Opcode::kKillRegister:

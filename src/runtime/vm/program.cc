@@ -13,7 +13,7 @@ Diagnostic bad(const char* what) {
   return Diagnostic(ErrorCode::kBadArtifact, format("the VM program is damaged: {}", what), {},
                     "compile the model again");
 }
-// A length and so many bytes.
+// A length followed by as many bytes.
 StoredBytes read_stored(ByteReader& in, const std::shared_ptr<const void>& owner) {
   const auto raw = in.take(in.read<uint64_t>());
   const std::string_view bytes(reinterpret_cast<const char*>(raw.data()), raw.size());
@@ -125,7 +125,7 @@ Result<Program> read_program(std::span<const std::byte> bytes, const std::shared
     if (r.format != "relay" && r.format != "evaluate" && r.format != "host") return bad("a region's format");
     if (r.format == "host" && !host_function_of(r).ok()) return bad("a function that does not exist");
     if (!r.library.empty() && r.format != "relay") return bad("a region's kernels");
-    uint64_t total = 0;  // no byte belongs to a region twice
+    uint64_t total = 0;  // no byte may belong to a region twice
     for (const auto& [offset, bytes] : r.pieces) {
       if (offset > p.shared.size() || bytes > p.shared.size() - offset || bytes > p.shared.size() - total)
         return bad("a region's pieces");

@@ -27,7 +27,7 @@ DLTensor view_of(const Tensor& t, std::vector<int64_t>* shape) {
 }
 
 constexpr uint64_t kLargestEarlyBytes = 256 << 10;
-constexpr double kLeastParallelWork = 1e6;  // operations and bytes
+constexpr double kLeastParallelWork = 1e6;  // operations plus bytes
 constexpr size_t kEarlyKeys = 4096;
 
 int64_t now_ns() {
@@ -39,7 +39,7 @@ std::string bytes_of(const Tensor& t) {
   return {reinterpret_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())};
 }
 
-// More is promised by the system and taken back with the process.
+// The system may promise more memory than this, but then kills the process.
 uint64_t physical_memory() {
   const auto pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
   return pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(bytes) : uint64_t{1} << 36;
@@ -50,7 +50,7 @@ Diagnostic no_place(const char* what) {
                     "free some memory");
 }
 
-// A library that is bytes, through a file in memory.
+// Loads a library from memory, through an anonymous file.
 Result<std::shared_ptr<const Artifact>> load_library(std::string_view bytes) {
   const int file = memfd_create("tilewright-region", MFD_CLOEXEC);
   if (file < 0) return no_place(std::strerror(errno));
@@ -90,7 +90,7 @@ SpecializedFunctions::SpecializedFunctions(std::shared_ptr<const Program> progra
     const Region& r = program_->regions[i];
     uint64_t bytes = r.source.size();
     for (const auto& piece : r.pieces) bytes += piece.second;
-    large_[i] = bytes > kLargestEarlyBytes || !r.library.empty();  // its weights alone
+    large_[i] = bytes > kLargestEarlyBytes || !r.library.empty();  // by the size of its weights alone
     host_.emplace_back();
     if (r.format != "host") continue;
     if (auto made = host_function_of(r); made.ok()) host_.back() = std::move(*made);
@@ -156,7 +156,7 @@ Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t inde
                         format("the specialisation has an input '{}' that its region lacks", info.name));
     entry.arguments.push_back(static_cast<size_t>(at - names.begin()));
   }
-  // Threads cost some microseconds at each step: what is done sooner stays on one.
+  // Each step costs threads some microseconds: short steps stay on one thread.
   double work = 0;
   for (const auto& step : made.artifact->plan().steps) work += step.flops + step.bytes;
   ExecutorOptions with;
@@ -264,7 +264,7 @@ void SpecializedFunctions::note(std::string name, std::string source, int64_t be
 bool SpecializedFunctions::evaluate_early(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs) {
   if (!options_.evaluate || options_.evaluate_first <= 0 || large_[index]) return false;
   for (const Value& v : outputs)
-    if (v) return false;  // to be filled
+    if (v) return false;  // output to be filled
   size_t hash = index;
   auto mix = [&hash](size_t v) { hash = (hash ^ v) * 0x9e3779b97f4a7c15u; };
   for (const Tensor& t : arguments) {
@@ -278,7 +278,7 @@ bool SpecializedFunctions::evaluate_early(size_t index, std::span<const Tensor> 
   const int64_t begin = trace_ ? now_ns() : 0;
   auto made = options_.evaluate(index, arguments);
   if (!made.ok() || made->results.size() != outputs.size()) {
-    // What is wrong with it the compiler says.
+    // If it is invalid, the compiler will report that.
     large_[index] = !made.ok() && made.error().code == ErrorCode::kLimitExceeded;
     return false;
   }

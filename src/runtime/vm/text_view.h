@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors with texts across the C interface between runtime and compiler.
+// String tensors across the C interface between runtime and compiler.
 #pragma once
 #include <cstring>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace tilewright::runtime::vm {
 
-// A view of a tensor, valid while the view and the tensor live.
+// A view of a tensor, valid while both live.
 class TextView {
  public:
   explicit TextView(const Tensor& t) : shape_(t.shape()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a VM program's run goes: kernels of compiled regions, functions of the runtime, compilation.
+// Time spent in a VM program's run: kernels of compiled regions, host functions, compilation.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ struct TraceEvent {
   Interval time;
 };
 
-// One row for each name and source: calls, time, share; the most expensive first.
+// One row per name and source: calls, time, share; most expensive first.
 std::string trace_table(const std::vector<TraceEvent>& events);
 std::string trace_json(const std::vector<TraceEvent>& events);
 // Chrome's trace event format.

@@ -14,7 +14,7 @@ Stmt without_parallel(const Stmt& s) {
   return make_for(loop->var, loop->min, loop->extent, loop->body);
 }
 
-// The loop that is divided: reached from the body without passing another loop or a sequence.
+// Finds the loop to divide: reached from the body without passing another loop or a sequence.
 bool begins_parallel(const Stmt& s) {
   if (auto* loop = as<ForNode>(s)) return loop->for_kind == ForKind::kParallel;
   if (auto* let = as<LetStmtNode>(s)) return begins_parallel(let->body);

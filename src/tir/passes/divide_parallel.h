@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A parallel loop becomes the share of thread `tid`.
+// Restricts a parallel loop to the share of thread `tid`.
 //
 // Requires: iterations of a parallel loop do not depend on each other (the request is that promise). Ensures: no
 // parallel loop is left. Where the whole body is one parallel loop (below lets and branches at most, which every thread

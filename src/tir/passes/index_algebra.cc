@@ -9,7 +9,7 @@ using arith::Interval;
 using arith::Symbol;
 
 namespace {
-// Forms below this size may be added and subtracted without leaving 64 bits.
+// Forms below this bound can be added and subtracted without 64-bit overflow.
 constexpr int64_t kLargest = int64_t{1} << 61;
 
 int dtype_key(DataType t) { return static_cast<int>(t.code) << 8 | t.bits; }
@@ -78,7 +78,7 @@ bool IndexAlgebra::has_lanes(const Form& form) const {
   return std::any_of(form.terms().begin(), form.terms().end(), [&](const auto& t) { return !atoms_[t.symbol].expr; });
 }
 
-// An operator on two scalars as one symbol, the same one each time.
+// An operator on two scalars as one symbol, the same for equal operands.
 std::optional<Symbol> IndexAlgebra::composite(ExprKind kind, DataType dtype, const Form& a, const Form& b) {
   if (has_lanes(a) || has_lanes(b)) return std::nullopt;
   Key key{kind, dtype_key(dtype), a, b};
@@ -103,7 +103,7 @@ std::optional<Symbol> IndexAlgebra::composite(ExprKind kind, DataType dtype, con
     default:
       break;
   }
-  if (!result.inside(dtype_range(dtype))) result = dtype_range(dtype);  // it may wrap
+  if (!result.inside(dtype_range(dtype))) result = dtype_range(dtype);  // it may wrap around
   DataType type = dtype.element();
   Atom atom{tir::binary(kind, scalar(a, type), scalar(b, type)), is_pure(a) && is_pure(b), kind, {}, 0};
   if (b.is_constant()) {
@@ -116,7 +116,7 @@ std::optional<Symbol> IndexAlgebra::composite(ExprKind kind, DataType dtype, con
   return s;
 }
 
-// floor(a / divisor) or the remainder, divisor > 0.
+// floor(a / divisor), or its remainder, for divisor > 0.
 std::optional<IndexAlgebra::Form> IndexAlgebra::divided(ExprKind kind, DataType dtype, const Form& a, int64_t divisor) {
   auto whole = [&](const Form& form, int64_t d) -> std::optional<Form> {
     if (d == 1) return kind == ExprKind::kFloorDiv ? form : Form();
@@ -144,7 +144,7 @@ std::optional<IndexAlgebra::Form> IndexAlgebra::divided(ExprKind kind, DataType 
   if (!exact(d.rest, dtype)) return whole(a, divisor);
   if (kind == ExprKind::kFloorDiv) {
     if (d.rest.is_constant()) return d.quotient;
-    // The same division again unless something was taken out of it.
+    // The same division, unless a multiple was taken out of the dividend.
     auto rest = d.rest == a ? whole(a, divisor) : divided(kind, dtype, d.rest, d.rest_divisor);
     return rest ? std::optional(d.quotient.plus(*rest)) : std::nullopt;
   }
@@ -153,7 +153,7 @@ std::optional<IndexAlgebra::Form> IndexAlgebra::divided(ExprKind kind, DataType 
   return rest ? std::optional(rest->times(d.factor).plus(d.offset)) : std::nullopt;
 }
 
-// q * d + r is what was divided, if q and r are its quotient and remainder by d.
+// Recombines q * d + r to the dividend, if q and r are its quotient and remainder by d.
 IndexAlgebra::Form IndexAlgebra::recombined(Form form) const {
   for (size_t i = 0; i < form.terms().size(); ++i) {
     const auto remainder = form.terms()[i];
@@ -168,7 +168,7 @@ IndexAlgebra::Form IndexAlgebra::recombined(Form form) const {
                        .times(remainder.coefficient)
                        .plus(Form::of_symbol(t.symbol).times(t.coefficient));
       form = form.minus(parts).plus(r.operand.times(remainder.coefficient));
-      i = static_cast<size_t>(-1);  // the terms are others now
+      i = static_cast<size_t>(-1);  // restart, since the terms have changed
       break;
     }
   }
@@ -228,8 +228,8 @@ std::optional<bool> IndexAlgebra::compare(ExprKind kind, DataType dtype, const F
   }
 }
 
-// Terms in the order their symbols were met (outer loops first), subtractions last, the constant at the very
-// end: indices that differ in the constant share the node of the sum.
+// Terms in the order of their symbols' first use (outer loops first), subtractions last, then the constant: indices
+// that differ in the constant share the sum's node.
 PrimExpr IndexAlgebra::scalar(const Form& form, DataType dtype) {
   if (form.is_constant()) return make_int(form.constant(), dtype);
   PrimExpr& sum = sums_[{dtype_key(dtype), form.terms()}];
@@ -281,7 +281,7 @@ void IndexAlgebra::assume(ExprKind comparison, DataType dtype, const Form& a, co
 
 void IndexAlgebra::assume_not_positive(const Form& form) {
   for (const auto& t : form.terms()) {
-    if (!atoms_[t.symbol].pure) continue;  // a store may change it before the branch ends
+    if (!atoms_[t.symbol].pure) continue;  // memory may change before the branch ends
     Interval before = ranges_.of(t.symbol), after = arith::narrowed_by(form, t.symbol, ranges_);
     if (after == before || after.empty()) continue;
     narrowed_.emplace_back(t.symbol, before);
@@ -299,7 +299,7 @@ void IndexAlgebra::release(const Mark& mark) {
 
 void IndexAlgebra::forget_opaque() {
   opaques_.clear();
-  // The order list keeps its length for the marks that are open; erasing what is gone does nothing.
+  // The order list is not shortened, since open marks refer to its length; erasing missing entries is harmless.
 }
 
 }  // namespace tilewright::tir

@@ -16,7 +16,7 @@ PrimExpr combined(Intrinsic op, const PrimExpr& a, const PrimExpr& b) {
   return op == Intrinsic::k_reduce_add ? a + b : op == Intrinsic::k_reduce_max ? max(a, b) : min(a, b);
 }
 
-// The order that tir/expr.h gives for reductions; each step rounds.
+// In the order that tir/expr.h defines for reductions; each step rounds.
 PrimExpr reduced(Intrinsic op, PrimExpr vector) {
   const DataType type = vector->dtype.element();
   auto step = [&](const PrimExpr& a, const PrimExpr& b) { return cast(type, combined(op, widened(a), widened(b))); };

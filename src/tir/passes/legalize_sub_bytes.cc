@@ -30,7 +30,7 @@ class ByteAccess {
                       n.buffer->dtype.element());
   }
 
-  // Lanes share bytes: they are written one after another, all of them computed before.
+  // Lanes may share bytes: all are computed first, then stored one after another.
   Stmt store_of(const StoreNode& n) {
     const int lanes = n.value->dtype.lanes;
     if (lanes == 1) return masked(n.mask, store_one(n.buffer, n.index, n.value));
@@ -44,7 +44,7 @@ class ByteAccess {
 
  private:
   struct Place {
-    PrimExpr byte, shift;  // an index, and the bits below the element in its byte
+    PrimExpr byte, shift;  // byte index, and the element's bit position in it
   };
 
   static Place place(PrimExpr index, DataType element) {
@@ -74,7 +74,7 @@ class ByteAccess {
                  binary(ExprKind::kBitOr, kept, binary(ExprKind::kShiftLeft, as_byte(value), at.shift)));
   }
 
-  // A condition on numbers instead of a lane of one on vectors: where it is known, no store that never happens is left.
+  // The mask of one lane as a scalar condition, folded where known, so that no store remains that never happens.
   static PrimExpr mask_lane(const PrimExpr& mask, int lane) {
     if (mask->dtype.lanes == 1 || !is_binary(mask->kind)) return shuffle({mask}, {lane});
     const auto& n = static_cast<const BinaryNode&>(*mask);

@@ -39,7 +39,7 @@ class LaneByLane {
         return with_children(s);
       case StmtKind::kWrite:
       case StmtKind::kBlock:
-        break;  // never in a kernel
+        break;  // not in kernels
     }
     return s;
   }
@@ -57,7 +57,7 @@ class LaneByLane {
     return vars;
   }
 
-  // A register's lanes lie one after another.
+  // A register's lanes become consecutive elements.
   Buffer flat(const Buffer& b) {
     if (b->dtype.lanes == 1) return b;
     Buffer& out = flat_[b.get()];
@@ -108,8 +108,8 @@ class LaneByLane {
     return out;
   }
 
-  // A let's value takes the place of its variable. Lets beside each other may share variable and body, so that what
-  // was made of the body under another value must not be found again.
+  // Substitutes a let's value for its variable. Adjacent lets may share variable and body, so results memoised for one
+  // value must not be reused for another.
   void substitute_var(const PrimExpr& var, LaneList values) {
     auto [slot, fresh] = lets_.try_emplace(var.get(), values);
     if (fresh || slot->second == values) return;
@@ -221,7 +221,7 @@ class LaneByLane {
         return called(static_cast<const CallNode&>(*e));
       case ExprKind::kLet: {
         const auto& n = static_cast<const LetNode&>(*e);
-        substitute_var(n.var, lanes(n.value));  // each lane would need a let of its own
+        substitute_var(n.var, lanes(n.value));  // otherwise each lane would need its own let
         return lanes(n.body);
       }
       default:
@@ -230,7 +230,7 @@ class LaneByLane {
     }
   }
 
-  // Bytes beside each other as one word: printers have a load for it.
+  // Adjacent bytes as one word: printers have a load for that.
   PrimExpr word_of_bytes(const ReinterpretNode& n) {
     const auto* bytes = as<LoadNode>(n.value);
     const auto* place = bytes != nullptr && !bytes->mask ? as<RampNode>(bytes->index) : nullptr;
@@ -248,7 +248,7 @@ class LaneByLane {
       for (const PrimExpr& v : from) out.push_back(reinterpret(n.dtype.element(), v));
       return out;
     }
-    // Bytes as words, the lowest byte first.
+    // Assembles a word from bytes, lowest first.
     const size_t bytes = static_cast<size_t>(n.dtype.bits / 8);
     TW_ICHECK(n.value->dtype.bits == 8 && from.size() == bytes * static_cast<size_t>(n.dtype.lanes),
               "reinterpret keeps the number of lanes, or makes words of bytes");
@@ -293,7 +293,7 @@ class LaneByLane {
 
   std::unordered_map<const ExprNode*, LaneList> vectors_, vars_, lets_;
   std::unordered_map<const ExprNode*, PrimExpr> scalars_;
-  std::vector<PrimExpr> kept_;  // what the maps above know by address
+  std::vector<PrimExpr> kept_;  // keeps the maps' keys alive
   std::unordered_map<const BufferNode*, Buffer> flat_;
 };
 

@@ -83,7 +83,7 @@ class Simplifier {
             s, [&](const PrimExpr& e) { return expr(e); }, [](const Stmt& child) { return child; });
       case StmtKind::kWrite:
       case StmtKind::kBlock:
-        return s;  // never in a kernel
+        return s;  // not in kernels
       case StmtKind::kAllocate: {
         const auto& n = static_cast<const AllocateNode&>(*s);
         Stmt body = stmt(n.body);
@@ -116,7 +116,7 @@ class Simplifier {
       Stmt body = stmt(n.body);
       return is_empty(body) ? body : let_stmt(n.var, min, body);
     }
-    // An iteration runs only where the count is positive, so max(count, 0) is the count there.
+    // Inside the loop the count is positive, so max(count, 0) is the count.
     Form running = count;
     if (auto* most = as<BinaryNode>(extent); most && most->kind == ExprKind::kMax && as_const_int(most->b) == 0)
       running = *form(most->a);
@@ -129,7 +129,7 @@ class Simplifier {
 
   void rebind(const PrimExpr& var) {
     if (bound_.insert(var.get()).second) return;
-    // Bound before, beside this scope: what was derived from its range or value then is not true now.
+    // The variable was bound before in a sibling scope: discard what was derived from that range or value.
     done_.clear();
     forms_.clear();
     values_.erase(var.get());
@@ -140,7 +140,7 @@ class Simplifier {
     algebra_.bind(var, range);
   }
 
-  // Binds a let's variable; true if its uses are replaced, so that no let is needed.
+  // Binds a let's variable; true if its uses are substituted, so that the let can go.
   bool stands_for_itself(const PrimExpr& var, const PrimExpr& value) {
     std::optional<Form> f;
     if (IndexAlgebra::handles(var->dtype) && var->dtype.lanes == 1) f = form(value);
@@ -237,7 +237,7 @@ class Simplifier {
     return result;
   }
 
-  // The form of an int32 or int64 expression; scalars always have one.
+  // The linear form of an int32 or int64 expression; scalars always have one.
   std::optional<Form> form(const PrimExpr& e) {
     if (e->kind == ExprKind::kIntImm) return Form::of_constant(static_cast<const IntImmNode&>(*e).value);
     if (auto it = forms_.find(e.get()); it != forms_.end()) return it->second.form;
@@ -270,7 +270,7 @@ class Simplifier {
         if (type.lanes > 1) return std::nullopt;
         break;
       }
-      case ExprKind::kDiv: {  // truncates: the same as floor for what is not negative
+      case ExprKind::kDiv: {  // truncating: equals floor for non-negative values
         const auto& n = static_cast<const BinaryNode&>(*e);
         auto a = form(n.a), b = form(n.b);
         if (a && b && b->is_constant() && b->constant() > 0 && algebra_.range(*a, type).lo >= 0)
@@ -308,17 +308,17 @@ class Simplifier {
   }
 
   struct Known {
-    PrimExpr expr;  // keeps the address taken
+    PrimExpr expr;  // keeps the key's address from being reused
     std::optional<Form> form;
   };
   IndexAlgebra algebra_;
   std::unordered_map<const ExprNode*, PrimExpr> done_;
   std::unordered_map<const ExprNode*, Known> forms_;
-  std::unordered_map<const ExprNode*, PrimExpr> values_;  // constants and variables that lets stand for
+  std::unordered_map<const ExprNode*, PrimExpr> values_;  // constants and variables that replace let variables
   std::unordered_set<const ExprNode*> bound_;
 };
 
-// Drops lets and arrays that nothing uses (a dropped one may free another: bottom-up counts see to it).
+// Removes unused lets and arrays, bottom-up, since removing one may make another unused.
 class DeadCodeElimination {
  public:
   explicit DeadCodeElimination(const Stmt& body) {

@@ -20,9 +20,9 @@
 
 namespace tilewright::tir {
 PrimFunc simplify(PrimFunc function);
-// The same of one expression whose variables lie in these ranges (others anywhere).
+// Simplifies one expression with ranges of its variables (others anything).
 using VariableRange = std::pair<PrimExpr, arith::Interval>;
 PrimExpr simplify_expr(const PrimExpr& e, std::span<const VariableRange> ranges);
-// The same where no sum and no product leaves its dtype, as scripts say of their indices.
+// The same, assuming that sums and products do not overflow, as scripts expect of indices.
 PrimExpr simplify_index(const PrimExpr& e, std::span<const VariableRange> ranges);
 }  // namespace tilewright::tir

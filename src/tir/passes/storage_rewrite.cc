@@ -27,11 +27,11 @@ bool has_stack(const Stmt& body) {
 
 // --- Registers
 
-// How a stack buffer is used, if always as whole vectors at places that are constants.
+// How a stack buffer is accessed, if always as whole vectors at constant indices.
 struct Places {
   bool constant = true;
   int lanes = 0;
-  std::map<int64_t, std::string> masks;  // of each vector: the one mask of all its uses; empty: none
+  std::map<int64_t, std::string> masks;  // for each vector the mask that all its accesses share; empty: none
 
   void use(const PrimExpr& index, const PrimExpr& mask) {
     const auto* vector = as<RampNode>(index);
@@ -87,7 +87,7 @@ Stmt scratch_in_registers(const Stmt& body) {
       },
       [&](Stmt s) -> Stmt {
         if (const auto* n = as<StoreNode>(s)) {
-          // Lanes that the mask leaves out are never read: every load of this vector has the same mask.
+          // Masked-off lanes are never read: all loads of this vector have the same mask.
           auto it = registers.find(n->buffer.get());
           return it == registers.end() ? s : store(it->second, slot(n->index), n->value);
         }
@@ -102,22 +102,22 @@ Stmt scratch_in_registers(const Stmt& body) {
 // --- Sharing
 
 struct Span {
-  int64_t first, last;  // in the order of the program
+  int64_t first, last;  // in program order
   bool meets(const Span& other) const { return first <= other.last && other.first <= last; }
 };
 
-// When each stack buffer holds something: from its first use to its last, and through all of a loop that uses it and
-// that its allocation surrounds, for the next iteration may need what this one leaves.
+// Live ranges of stack buffers: from the first access to the last, extended over every loop between the allocation and
+// an access, since the next iteration may need what this one leaves.
 class Lifetimes {
  public:
   explicit Lifetimes(const Stmt& body) { walk(body); }
-  const std::vector<Buffer>& order() const { return order_; }  // by their first allocation
+  const std::vector<Buffer>& order() const { return order_; }  // in order of allocation
   const std::vector<Span>& spans(const Buffer& b) const { return spans_.at(b.get()); }
 
  private:
   struct Open {
     const BufferNode* buffer;
-    size_t loops;  // around the allocation
+    size_t loops;  // number of enclosing loops at the allocation
     std::optional<Span> span;
   };
 
@@ -140,7 +140,7 @@ class Lifetimes {
 
   void walk(const Stmt& s) {
     for_each_own_expr(s, [&](const PrimExpr& e) { reads(e); });
-    ++now_;  // what a statement reads it has read before it writes
+    ++now_;  // a statement reads before it writes
     switch (s->kind) {
       case StmtKind::kStore:
         touch(static_cast<const StoreNode&>(*s).buffer.get());
@@ -154,7 +154,7 @@ class Lifetimes {
         break;
       case StmtKind::kWrite:
       case StmtKind::kBlock:
-        break;  // never in a kernel
+        break;  // not in kernels
       case StmtKind::kFor: {
         const int64_t begin = now_;
         loops_.push_back(begin);
@@ -188,7 +188,7 @@ class Lifetimes {
   }
 
   int64_t now_ = 0;
-  std::vector<int64_t> loops_;  // when those around began
+  std::vector<int64_t> loops_;  // start times of the enclosing loops
   std::vector<Open> open_;
   std::vector<Buffer> order_;
   std::unordered_map<const BufferNode*, std::vector<Span>> spans_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scratch of a kernel takes less memory: stack buffers that are never in use at the same time share one, short ones
-// whose places are all known become registers, unused ones go.
+// Reduces a kernel's scratch memory: stack buffers with disjoint live ranges share memory, short ones with constant
+// indices become registers, unused ones are removed.
 //
 // Requires: unroll, vectorize and simplify have run (they make indices constant). Ensures: every element that is read
 // is the one that was written; function parameters and register buffers stay as they are. Code generation reserves all
@@ -13,12 +13,12 @@
 
 namespace tilewright::tir {
 
-// Vectors that a buffer may become: more would be spilt to the stack again.
+// The most vectors that a buffer converted to registers may have: more would be spilled to the stack again.
 inline constexpr int64_t kMaxRegisterScratch = 16;
 
 PrimFunc storage_rewrite(PrimFunc function);
 
-// Of all the stack buffers that the function allocates.
+// The total size of the function's stack buffers.
 int64_t stack_bytes(const PrimFunc& function);
 
 }  // namespace tilewright::tir

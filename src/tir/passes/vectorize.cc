@@ -10,8 +10,8 @@
 namespace tilewright::tir {
 namespace {
 
-// Rewrites the body of one loop. `failed` means the loop has no vector form; what was returned is then
-// meaningless.
+// Rewrites the body of one loop. `failed` means that the loop has no vector form; the returned statement must then be
+// discarded.
 class LoopBody {
  public:
   LoopBody(const ForNode& loop, int lanes) : lanes_(lanes) { values_[loop.var.get()] = ramp(loop.min, 1, lanes); }
@@ -34,7 +34,7 @@ class LoopBody {
       case StmtKind::kBlock:
         return give_up(s);
       case StmtKind::kPrefetch:
-        return seq({});  // one hint per element would be too many
+        return seq({});  // one prefetch per element would be too many
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const LetStmtNode&>(*s);
         auto value = expr(n.value);
@@ -51,7 +51,7 @@ class LoopBody {
           Stmt then_case = stmt(n.then_case), else_case = n.else_case ? stmt(n.else_case) : Stmt();
           return failed ? s : make_if(condition, then_case, else_case);
         }
-        // The mask is taken before the branches run: they may change what the condition reads.
+        // The mask is evaluated before the branches, which may change what the condition reads.
         auto taken = make_var("taken", condition->dtype);
         auto then_case = masked(taken, [&] { return stmt(n.then_case); });
         Stmt else_case;
@@ -66,7 +66,8 @@ class LoopBody {
         const auto& n = static_cast<const AllocateNode&>(*s);
         const BufferNode& b = *n.buffer;
         if (b.scope != Scope::kRegister || b.dtype.lanes > 1) return give_up(s);
-        Buffer& wide = widened_[&b];  // copies of one allocation share it, as they share parts of their bodies
+        // copies of one allocation share their widened buffer, as they may share parts of their bodies
+        Buffer& wide = widened_[&b];
         if (!wide) wide = make_buffer(b.name, b.dtype.with_lanes(lanes_), b.size, Scope::kRegister, b.alignment);
         Stmt body = stmt(n.body);
         return failed ? s : allocate(widened_[&b], body);
@@ -85,9 +86,9 @@ class LoopBody {
     return e;
   }
 
-  // The variable that holds a let's value from here on. Lets beside each other may share their variable and
-  // parts of their bodies, so what was rewritten under an earlier one must hold under this: once a vector,
-  // the variable stays one.
+  // The variable for a let's value in the vector form. Adjacent lets may
+  // share variable and parts of their bodies, so memoised results of an
+  // earlier one must remain valid: once a vector, the variable stays one.
   PrimExpr bind_let(const PrimExpr& var, PrimExpr& value) {
     auto known = values_.find(var.get());
     if (known != values_.end()) {
@@ -104,7 +105,7 @@ class LoopBody {
   std::invoke_result_t<F> masked(const PrimExpr& condition, const F& inner) {
     PrimExpr outer = mask_;
     mask_ = outer ? logical_and(outer, condition) : condition;
-    // Loads differ under another mask, so nothing rewritten outside may be reused inside.
+    // Loads differ under another mask, so results memoised outside cannot be reused inside.
     auto outer_done = std::exchange(done_, {});
     const int generation = generation_;
     auto result = inner();
@@ -130,7 +131,7 @@ class LoopBody {
       if (mask_) value = select(mask_, value, load(it->second, index));
       return store(it->second, index, value);
     }
-    // One element written by every iteration: only the sequence of iterations says what it holds in the end.
+    // All iterations write one element: only sequential execution determines its final value.
     if (n.index->dtype.lanes > 1 || index->dtype.lanes == 1) return give_up(s);
     if (n.buffer->scope == Scope::kRegister) return give_up(s);
     return store(n.buffer, index, value, with_mask(mask));
@@ -140,7 +141,7 @@ class LoopBody {
     if (failed) return e;
     if (auto it = done_.find(e.get()); it != done_.end()) return it->second;
     PrimExpr result = rewritten(e);
-    // A value that was a vector already and depends on the variable would need two kinds of lanes.
+    // A value that already is a vector and depends on the loop variable would need two kinds of lanes.
     if (!failed && e->dtype.lanes > 1 && result != e) failed = true;
     done_.emplace(e.get(), result);
     return result;
@@ -176,7 +177,7 @@ class LoopBody {
         const auto& n = static_cast<const BinaryNode&>(*e);
         auto a = expr(n.a), b = expr(n.b);
         if (failed) return e;
-        // Lanes that are off must not divide by what they happen to hold.
+        // Inactive lanes must not divide by an arbitrary value.
         if (mask_ && e->dtype.is_integral() && b->dtype.lanes > 1 && !as_const_int(b))
           return binary(e->kind, a, select(mask_, b, make_int(1, b->dtype)));
         break;
@@ -198,7 +199,7 @@ class LoopBody {
     return reduces_lanes && result != e ? give_up(e) : result;
   }
 
-  // A function by name takes scalars.
+  // C functions take scalars: call per lane.
   PrimExpr lane_by_lane(const ExternNode& n, const PrimExpr& e) {
     std::vector<PrimExpr> wide;
     bool varies = false;
@@ -218,7 +219,7 @@ class LoopBody {
     return shuffle(std::move(values), std::move(order));
   }
 
-  // The builders check dtypes, so nothing is built from the meaningless results of a failure.
+  // The builders check dtypes, so nothing may be built from the invalid results of a failure.
   PrimExpr map_children_unless_failed(const PrimExpr& e, const std::function<PrimExpr(const PrimExpr&)>& f) {
     for_each_child(e, [&](const PrimExpr& child) {
       PrimExpr result = f(child);
@@ -237,7 +238,7 @@ class LoopBody {
     if (e->dtype.lanes > 1) return index == n.index && mask == n.mask && !mask_ ? e : give_up(e);
     auto* same = as<BroadcastNode>(index);
     if (mask_) {
-      // Even an element all lanes share may only be touched if some lane is on.
+      // Even an element that all lanes share may be accessed only if at least one lane is active.
       return load(n.buffer, broadcast_to_lanes(index), with_mask(mask));
     }
     if (same && (!mask || mask->dtype.lanes == 1)) return broadcast(load(n.buffer, same->value, mask), lanes_);
@@ -261,9 +262,9 @@ class LoopBody {
   }
 
   const int lanes_;
-  PrimExpr mask_;                                         // lanes that run; null for all
-  int generation_ = 0;                                    // counts the clearings of done_
-  std::unordered_map<const ExprNode*, PrimExpr> values_;  // vectors that stand for variables
+  PrimExpr mask_;                                         // active lanes; null: all
+  int generation_ = 0;                                    // number of times done_ was cleared
+  std::unordered_map<const ExprNode*, PrimExpr> values_;  // vectors that replace variables
   std::unordered_map<const BufferNode*, Buffer> widened_;
   std::unordered_map<const ExprNode*, PrimExpr> done_;
 };
