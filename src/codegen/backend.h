@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backends: one row per kind of target. A backend says what of the loop IR it takes (what it does not is legalised
-// away by passes of tir, run by the runner of all kernel passes) and what it makes of it.
+// The table of backends, one row per kind of target. A backend states which tir passes legalise what it does not
+// support (run by the common runner of kernel passes), and what it produces.
 #pragma once
 #include <functional>
 #include <span>
@@ -14,22 +14,22 @@ namespace tilewright::codegen {
 
 struct Backend {
   const char* kind;   // Target::kind
-  const char* makes;  // in a few words, for lists
-  // Fills in what the target string leaves open. Errors: UnknownTarget.
+  const char* makes;  // short description for lists
+  // Completes what the target string leaves open. Errors: UnknownTarget.
   Result<Target> (*resolve)(Target target);
-  // What it cannot take goes, in this order, before its other functions see a kernel.
+  // The passes, in order, that remove what the backend does not support before its other functions see a kernel.
   std::span<const tir::KernelPass> legalize;
-  // Kernels one by one as machine code, or as source (Kernels::objects).
+  // Compiles kernels one by one to machine code, or source (Kernels::objects).
   Result<Kernels> (*compile)(std::span<const tir::PrimFunc> functions, const Target& target, int jobs,
                              const std::function<void(int, int)>& progress, KernelCache* cache);
-  // One kernel for a reader, in one of `text_forms`.
+  // One kernel as readable text, in one of `text_forms`.
   Result<std::string> (*text)(const tir::PrimFunc& function, const Target& target, std::string_view form);
   std::span<const char* const> text_forms;
-  bool makes_source;  // Kernels::objects are source text, and what is written is a source file
+  bool makes_source;  // Kernels::objects are source text, and the output is a source file
 };
 
 std::span<const Backend> backends();
-// The target's. Its kind is in the table: parse_target has seen to it.
+// The target's backend; parse_target guarantees that its kind is in the table.
 const Backend& backend_of(const Target& target);
 
 }  // namespace tilewright::codegen

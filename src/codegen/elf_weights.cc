@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights in ELF64 files, written without LLVM and without a linker. While objects are linked a note of sixteen bytes
-// stands for them; then they are put at the end of the result. So no link copies or holds them, and what the code reads
-// by 32-bit offsets stays near it whatever they weigh: they lie behind everything else, and their address is only ever
-// read from data.
+// Writes weights into ELF64 files without LLVM or a linker. During linking a note of sixteen bytes stands for them;
+// then they are appended. So no link copies them or holds them in memory, and what the code addresses by 32-bit offsets
+// stays near it: weights lie behind everything else, and their address is only read from data.
 #include <elf.h>
 
 #include <algorithm>
@@ -24,10 +23,10 @@ namespace tilewright::codegen {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kLoadPage = 65536;           // the largest page of the processors we compile for
+constexpr uint64_t kLoadPage = 65536;           // largest page size of supported processors
 constexpr uint64_t kLargeSection = 0x10000000;  // SHF_X86_64_LARGE: x86-64 psABI, "large code model"
 
-// A string table: "\0name\0name\0".
+// Builds a string table: "\0name\0name\0".
 struct Strings {
   std::string bytes = std::string(1, '\0');
   uint32_t add(const char* text) {
@@ -42,7 +41,7 @@ void append(std::string* out, const T& value) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// A linked file in memory, whose records are read and changed in place.
+// A linked file in memory; its records are read and modified in place.
 class LinkedFile {
  public:
   explicit LinkedFile(std::string bytes) : bytes_(std::move(bytes)) {
@@ -60,7 +59,7 @@ class LinkedFile {
   void put(uint64_t offset, const T& value) {
     std::memcpy(bytes_.data() + offset, &value, sizeof(T));
   }
-  // Calls change(record) for each record of a table; it says whether the record is to be written back.
+  // Calls change(record) for each record of a table, which returns whether to write it back.
   template <class T, class Change>
   void each(uint64_t offset, uint64_t count, Change change) {
     for (uint64_t i = 0; i < count; ++i) {
@@ -83,7 +82,7 @@ class LinkedFile {
   bool loads() const { return header_.e_type == ET_DYN; }
   uint16_t machine() const { return header_.e_machine; }
 
-  // Moves the stand-in to `offset` and makes it `bytes` long.
+  // Moves the placeholder to `offset` and sets its size to `bytes`.
   Status move_weights(uint64_t offset, uint64_t bytes);
 
  private:
@@ -149,9 +148,9 @@ Status LinkedFile::move_weights(uint64_t offset, uint64_t bytes) {
   return Ok{};
 }
 
-// The records of one word size.
+// ELF records by word size.
 
-// What an object with nothing but kParamsSymbol has in its only section of data.
+// The single data section of an object that only defines kParamsSymbol.
 struct Content {
   const char* section;
   uint32_t type;
@@ -190,7 +189,7 @@ std::string params_object(const Content& content, const Target& target) {
   section(kStackNote, ".note.GNU-stack", SHT_PROGBITS, "", 1);
   section(kSymbols, ".symtab", SHT_SYMTAB, symbols, 8);
   sections[kSymbols].sh_link = kNames;
-  sections[kSymbols].sh_info = 1;  // the first global symbol
+  sections[kSymbols].sh_info = 1;  // index of the first global symbol
   sections[kSymbols].sh_entsize = sizeof(Symbol);
   section(kNames, ".strtab", SHT_STRTAB, names.bytes, 1);
   section(kSectionNames, ".shstrtab", SHT_STRTAB, section_names.bytes, 1);
@@ -221,7 +220,7 @@ uint64_t weight_bytes(WeightPieces pieces) {
 }
 
 std::string weights_stand_in(bool relocatable, const Target& target) {
-  // Another linker puts .lrodata where no code has to reach it; on other processors there is no such name.
+  // Linkers place .lrodata out of the code's reach; other processors have no such section.
   const bool far = relocatable && is_x86_64(target);
   const Elf64_Nhdr note_head{.n_namesz = 4, .n_descsz = 0, .n_type = 0};
   std::string note;

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What an entry starts with. The key is repeated, so that a file under a wrong name is no hit.
+// The header of an entry. It repeats the key, so that a misnamed file is not a hit.
 struct Header {
   char magic[8];
   uint64_t key_high, key_low, bytes, hash;
@@ -34,8 +34,8 @@ uint64_t content_hash(std::string_view object, const CacheKey& key) {
   return hash_bytes(object.data(), object.size(), key.high ^ key.low);
 }
 
-// Makes the folder, private to this user, unless it is there. False when it is not a folder only this user
-// writes to.
+// Creates the folder, private to this user, unless it exists.
+// False if others can write to it, or it is no folder.
 bool make_private_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(fs::path(folder).parent_path(), error);
@@ -72,7 +72,7 @@ std::optional<std::string> KernelCache::find(const CacheKey& key) {
     ::unlink(path.c_str());
     return std::nullopt;
   };
-  // Of the open file, not of its name: another process may replace or remove that meanwhile.
+  // The size of the open file: another process may replace or remove the name meanwhile.
   file.seekg(0, std::ios::end);
   const auto size = static_cast<uint64_t>(std::max<std::streamoff>(0, file.tellg()));
   file.seekg(0);
@@ -84,7 +84,7 @@ std::optional<std::string> KernelCache::find(const CacheKey& key) {
   std::string object(header.bytes, '\0');
   file.read(object.data(), static_cast<std::streamsize>(object.size()));
   if (!file || content_hash(object, key) != header.hash) return refuse();
-  // The time of change is the time of the last use; once an hour is enough to tell old from new.
+  // The modification time records the last use; updating it hourly is precise enough.
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 && info.st_mtime + 3600 < ::time(nullptr))
     ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
@@ -113,7 +113,7 @@ void KernelCache::store(const CacheKey& key, std::string_view object) {
   if (ok && ::rename(temporary.c_str(), path_of(key).c_str()) == 0)
     ++stored_;
   else
-    ::unlink(temporary.c_str());  // a full disk costs only the entry
+    ::unlink(temporary.c_str());  // on a full disk only the entry is lost
 }
 
 void KernelCache::trim() {
@@ -144,7 +144,7 @@ void KernelCache::trim() {
             [](const Entry& a, const Entry& b) { return a.used != b.used ? a.used < b.used : a.path < b.path; });
   for (const Entry& entry : entries) {
     if (total <= max_bytes_ / 10 * 9) break;
-    ::unlink(entry.path.c_str());  // a process that has it open reads on; the next one compiles again
+    ::unlink(entry.path.c_str());  // open descriptors stay valid; the next process compiles again
     total -= entry.bytes;
   }
 }
@@ -157,7 +157,7 @@ const std::string& code_identity() {
     struct stat file {};
     if (dladdr(reinterpret_cast<const void*>(&default_kernel_cache_folder), &info) == 0 || !info.dli_fname ||
         ::stat(info.dli_fname, &file) != 0)
-      return format("process {}", ::getpid());  // unknown code: nothing of another process is taken
+      return format("process {}", ::getpid());  // unknown identity: entries of other processes are not used
     return format("{} {}.{}", file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
   }();
   return identity;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Object files of kernels kept on disk under a hash of everything they depend on. Several processes may share
-// a folder: files appear whole (temporary name, then rename), and one that vanishes or is damaged is a miss,
-// never an error.
+// An on-disk cache of kernels' object files, keyed by a hash of everything
+// they depend on. Processes may share a folder: files appear atomically (by
+// rename), and one that vanishes or is damaged is a miss, never an error.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -22,22 +22,22 @@ class KernelCache {
     uint64_t hits = 0, misses = 0, damaged = 0, stored = 0;
   };
 
-  // An empty folder makes a cache that finds and keeps nothing, and so does one that cannot be made, or that
-  // belongs to or may be written by somebody else (what lies in it will be run). `max_bytes` bounds the
-  // folder, see trim.
+  // Without a folder the cache is disabled; so it is if the folder
+  // cannot be created, or is owned or writable by someone else (its
+  // content will be executed). `max_bytes` bounds its size, see trim.
   explicit KernelCache(std::string folder, uint64_t max_bytes = kDefaultBytes);
   bool usable() const { return !folder_.empty(); }
   const std::string& folder() const { return folder_; }
 
-  // Both may be called by several threads. A damaged entry is removed and not found.
+  // Both are thread-safe. A damaged entry is removed and counts as missing.
   std::optional<std::string> find(const CacheKey& key);
   void store(const CacheKey& key, std::string_view object);
-  // Removes the entries that were used longest ago until nine tenths of the bound are kept, if it was
-  // exceeded, and what interrupted writers left. Looks at the folder only when this object stored something.
+  // If the bound was exceeded, removes least recently used entries down to nine tenths of it, and what interrupted
+  // writers left. Only if this object stored something.
   void trim();
   Counts counts() const { return {hits_, misses_, damaged_, stored_}; }
 
-  // The hash of a kernel's text, its target and the identity of the code generator.
+  // The key of a kernel's text, its target and the code generator's identity.
   static CacheKey key_of(std::string_view text);
 
   static constexpr uint64_t kDefaultBytes = uint64_t{256} << 20;
@@ -49,10 +49,10 @@ class KernelCache {
   std::atomic<uint64_t> hits_{0}, misses_{0}, damaged_{0}, stored_{0};
 };
 
-// cache_folder("kernels"); empty without a home.
+// cache_folder("kernels"); empty without a home folder.
 std::string default_kernel_cache_folder();
-// The file that holds this code, with its size and time of change: another build of the compiler is another
-// key.
+// Path, size and modification time of the file that contains
+// this code: another build of the compiler gives other keys.
 const std::string& code_identity();
 
 }  // namespace tilewright::codegen

@@ -10,7 +10,7 @@
 namespace tilewright::codegen {
 namespace {
 
-// The first is what every x86-64 has.
+// The first feature is common to all x86-64 processors.
 constexpr const char* kX86Features[] = {"sse2",       "sse3",         "ssse3",
                                         "sse4.1",     "sse4.2",       "popcnt",
                                         "movbe",      "avx",          "f16c",
@@ -24,7 +24,7 @@ constexpr const char* kX86Features[] = {"sse2",       "sse3",         "ssse3",
 constexpr const char* kAArch64Features[] = {"neon", "fullfp16", "dotprod", "bf16", "i8mm", "sve"};
 constexpr const char* kArmFeatures[] = {"neon", "vfp3", "vfp4", "hwdiv-arm", "fullfp16", "dotprod", "bf16", "i8mm"};
 constexpr const char* kRiscvFeatures[] = {"m", "a", "f", "d", "c", "v", "zba", "zbb", "zbs", "zfh", "zvfh"};
-// Old AMD extensions no newer CPU has, and gathers, which are microcoded on AMD: the kernels never ask for them.
+// Old AMD extensions that newer CPUs lack, and gathers, which are microcoded on AMD: kernels never use them.
 constexpr const char* kX86Unwanted = "-xop,-fma4,-tbm,-sse4a,-fast-gather";
 constexpr const char* kAArch64Abis[] = {"aapcs", "lp64"};
 constexpr const char* kArmAbis[] = {"aapcs", "aapcs-linux"};

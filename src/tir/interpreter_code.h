@@ -11,7 +11,7 @@
 
 namespace tilewright::tir::interpreter {
 
-// Where a value's lanes are: a temporary of the statement, or (kept bit) a variable, constant or register.
+// The location of a value's lanes: a temporary of the statement, or (kept bit) a variable, constant or register.
 using Slot = uint32_t;
 constexpr Slot kKept = 0x80000000u;
 constexpr int kNone = -1;

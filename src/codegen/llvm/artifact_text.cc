@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole artifact in the forms that compilers read: LLVM IR, bitcode, assembly; and the way back to an object.
+// A whole artifact in textual forms, LLVM IR, bitcode or assembly, and compilation of such text to an object.
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/LLVMContext.h>
@@ -21,11 +21,11 @@
 namespace tilewright::codegen {
 namespace {
 
-// The weights as data of the module. In an object they never pass through LLVM (elf_object.cc); a text has no other
-// way.
+// Defines the weights as data of the module. Objects get
+// them without LLVM (elf_weights.cc); text has no other way.
 void define_params(llvm::Module& module, WeightPieces pieces, const Target& target) {
   llvm::GlobalVariable* declared = module.getNamedGlobal(kParamsSymbol);
-  if (declared == nullptr) return;  // they are a file of their own
+  if (declared == nullptr) return;  // weights are in a separate file
   std::string bytes;
   for_each_piece(
       pieces, [&](const std::byte* data, uint64_t size) { bytes.append(reinterpret_cast<const char*>(data), size); });

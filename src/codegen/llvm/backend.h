@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of LLVM in the table of backends: machine code for x86, ARM and RISC-V.
+// LLVM's row in the table of backends: machine code for x86, ARM and RISC-V.
 #pragma once
 #include "codegen/backend.h"
 

@@ -29,7 +29,7 @@ class Chooser {
     llvm::Function* equal = emit_equal();
     function_ = define("tw_choose_set", b_.getInt32Ty(), {});
     auto *ask = block("ask"), *known = block("known");
-    // Zero until it is known, then what is returned, and one.
+    // Zero until the choice is known, then the result plus one.
     auto* kept = new llvm::GlobalVariable(module_, b_.getInt32Ty(), false, llvm::GlobalValue::InternalLinkage,
                                           b_.getInt32(0), "tw_chosen_set");
     auto* before = b_.CreateLoad(b_.getInt32Ty(), kept);
@@ -96,7 +96,7 @@ class Chooser {
     return f;
   }
 
-  // What the variable says; an empty text where it, or the C library, is missing.
+  // The value of TILEWRIGHT_ISA; an empty text if it, or getenv, is missing.
   Value* forced_name() {
     llvm::Type* ptr = b_.getPtrTy();
     auto* getenv = llvm::cast<llvm::Function>(
@@ -115,7 +115,7 @@ class Chooser {
     return b_.CreateSelect(b_.CreateICmpNE(either, null), either, b_.CreateGlobalString(""));
   }
 
-  // A register of a leaf; zero where the processor has no such leaf.
+  // A CPUID register; zero if the processor lacks the leaf.
   Value* answer(const X86Feature& f) {
     auto [found, fresh] = leaves_.try_emplace({f.leaf, f.subleaf}, nullptr);
     if (fresh) {
@@ -138,7 +138,7 @@ class Chooser {
     return {b_.CreateExtractValue(all, 0), b_.CreateExtractValue(all, 1), b_.CreateExtractValue(all, 2),
             b_.CreateExtractValue(all, 3)};
   }
-  // The register state that the operating system saves. Without OSXSAVE it cannot be asked, and is none.
+  // The register state saved by the operating system; without OSXSAVE it cannot be queried and counts as none.
   Value* saved_state() {
     if (saved_) return saved_;
     X86Feature osxsave{"", 1, 0, kEcx, kOsxsaveBit, kNoState};

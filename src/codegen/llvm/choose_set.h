@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that chooses among a library's instruction sets, for programs without the runtime.
+// Code that selects one of a library's instruction sets, for programs without the runtime.
 #pragma once
 #include <span>
 
@@ -12,8 +12,8 @@ class Module;
 
 namespace tilewright::codegen {
 
-// int choose(): the first set that the processor and the operating system can run, or the one that TILEWRIGHT_ISA
-// names; less than zero: the number of an error, negated. `any`: what every x86-64 processor can run.
+// Emits int choose(): the first set that processor and operating system support, or the one named by TILEWRIGHT_ISA;
+// negative: the negated number of an error. `any`: features of every x86-64 processor.
 llvm::Function* emit_choose_set(llvm::Module& module, std::span<const InstructionSetPlan> sets, const Target& any);
 
 }  // namespace tilewright::codegen

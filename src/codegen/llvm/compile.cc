@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels to object files on several threads. One module and one context per kernel: the bytes of an object
-// depend on its kernel alone, whatever the number of threads.
+// Compiles kernels to object files on several threads. One module and context per kernel: an object's bytes depend on
+// its kernel alone, not on the number of threads.
 #include <llvm/ADT/SmallString.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
@@ -51,7 +51,7 @@ Result<std::string> compile_one(const tir::PrimFunc& function, const Target& tar
   return object;
 }
 
-// Everything the bytes of an object depend on.
+// The key: everything that an object's bytes depend on.
 CacheKey cache_key(const tir::PrimFunc& function, const Target& target) {
   return KernelCache::key_of(format("{}\nllvm {}\n{}\n{} {} {} {}\n{}", code_identity(), LLVM_VERSION_STRING,
                                     target.str(), feature_string(target), target.vector_bits, target.vector_registers,
@@ -71,15 +71,15 @@ Result<std::string> find_or_compile(const tir::PrimFunc& function, const Target&
   return object;
 }
 
-// What addPassesToEmitFile adds, but for the scheduler before register allocation. On ARM a number that a row of a tile
-// is multiplied by needs a vector register; this scheduler loads many of them ahead, and then spills the tile's sums (a
-// 1x1 convolution's inner loop of 112 products had 44 stores and 40 copies, and has none without it). Kernels name
-// loads where they are needed.
+// The passes of addPassesToEmitFile, except scheduling before register allocation. On ARM a factor for a tile's row
+// takes a vector register; that scheduler loads many in advance and then spills the tile's sums (in a 1x1 convolution's
+// inner loop of 112 products: 44 stores and 40 copies, none without it). Kernels already place loads where they are
+// needed.
 #if LLVM_VERSION_MAJOR < 20
 bool add_unscheduled(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& stream,
                      llvm::CodeGenFileType type) {
   auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);
-  auto* module = new llvm::MachineModuleInfoWrapperPass(&target);  // the manager owns its passes
+  auto* module = new llvm::MachineModuleInfoWrapperPass(&target);  // owned by the pass manager
   llvm::TargetPassConfig* config = target.createPassConfig(passes);
   config->setDisableVerify(true);
   config->disablePass(&llvm::MachineSchedulerID);
@@ -94,10 +94,9 @@ bool add_unscheduled(llvm::legacy::PassManager& passes, llvm::TargetMachine& mac
 }
 #endif
 
-// LLVM's loop strength reduction gives each access of a large tile a pointer of its own and spills them all
-// (83 instead of 117 GFLOP/s on a 3x3 convolution, and half of the compile time). Addresses here are already
-// one sum and constants. Only an option of the process turns the pass off, read when a pipeline is put
-// together; lld may reset options.
+// LLVM's loop strength reduction gives each access of a large tile its own pointer and spills them all (83 instead of
+// 117 GFLOP/s on a 3x3 convolution, at twice the compile time). Addresses here already share one sum and differ by
+// constants. Only a process-wide option disables the pass, read when a pipeline is built; lld may reset options.
 bool add_code_generation(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine,
                          llvm::raw_pwrite_stream& stream, bool assembly) {
 #if LLVM_VERSION_MAJOR >= 18
@@ -161,7 +160,7 @@ Result<Kernels> compile_objects(std::span<const tir::PrimFunc> functions, const 
   auto work = [&] {
     TargetMachinePtr machine;
     for (size_t i; !stop && (i = next++) < count;) {
-      // An exception must not leave a thread; it is a bug and is reported as one.
+      // An exception must not leave a thread; it is reported as an internal error.
       try {
         auto object = find_or_compile(functions[i], target, machine, cache && cache->usable() ? cache : nullptr);
         if (object)

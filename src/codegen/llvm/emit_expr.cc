@@ -63,7 +63,7 @@ Value* KernelEmitter::lane(Value* vector, int i) {
   return lanes_of(vector) == 1 ? vector : b_.CreateExtractElement(vector, static_cast<uint64_t>(i));
 }
 
-// Lanes of a, then of b; lengths may differ.
+// Concatenates the lanes of a and b, whose lengths may differ.
 Value* KernelEmitter::concat(Value* a, Value* b) {
   const int na = lanes_of(a), nb = lanes_of(b), wide = std::max(na, nb);
   auto as_vector = [&](Value* v) {
@@ -170,7 +170,7 @@ Value* KernelEmitter::emit_uncached(const ExprNode* e) {
   }
 }
 
-// The C function of this name. One name has one type in a module: calls of another are through a pointer all the same.
+// The C function of this name. It has one type per module; calls with another type go through a pointer.
 Value* KernelEmitter::emit_extern(const std::string& name, llvm::Type* result, const std::vector<Value*>& args) {
   std::vector<llvm::Type*> types;
   for (Value* a : args) {
@@ -281,7 +281,8 @@ Value* KernelEmitter::emit_integer_binary(const BinaryNode* e, Value* a, Value* 
       return b_.CreateXor(a, b);
     case ExprKind::kShiftLeft:
     case ExprKind::kShiftRight: {
-      // A shift by the width or more is undefined in the loop IR; freezing keeps it from undoing code around it.
+      // A shift by the width or more is undefined in the loop IR; freeze keeps LLVM from exploiting that in surrounding
+      // code.
       Value* out = e->kind == ExprKind::kShiftLeft ? b_.CreateShl(a, b)
                    : is_signed                     ? b_.CreateAShr(a, b)
                                                    : b_.CreateLShr(a, b);
@@ -292,7 +293,8 @@ Value* KernelEmitter::emit_integer_binary(const BinaryNode* e, Value* a, Value* 
   }
 }
 
-// Div, FloorDiv, FloorMod. Division by zero, or of the smallest integer by -1, gives some value: never a trap.
+// Div, FloorDiv, FloorMod. Division by zero, or of the smallest integer by -1, gives an arbitrary value but never
+// traps.
 Value* KernelEmitter::emit_quotient(ExprKind kind, DataType dtype, Value* a, Value* b) {
   const bool is_signed = dtype.is_int() && !(is_non_negative(a) && is_non_negative(b));
   auto constant = [&](int64_t v) { return llvm::ConstantInt::getSigned(a->getType(), v); };
@@ -376,7 +378,7 @@ Value* KernelEmitter::emit_reduce(const CallNode* e) {
   return out;
 }
 
-// if_then_else: only the chosen side is evaluated.
+// if_then_else: evaluates only the selected side.
 Value* KernelEmitter::emit_choice(const CallNode* e) {
   Value* condition = emit(e->args[0]);
   llvm::Function* function = b_.GetInsertBlock()->getParent();
@@ -389,7 +391,7 @@ Value* KernelEmitter::emit_choice(const CallNode* e) {
     b_.SetInsertPoint(side == 0 ? then_block : else_block);
     const size_t before = mark();
     values[side] = emit(e->args[static_cast<size_t>(side + 1)]);
-    forget(before);  // what one side computed does not dominate what follows
+    forget(before);  // values of one branch do not dominate what follows
     ends[side] = b_.GetInsertBlock();
     b_.CreateBr(done);
   }
@@ -399,9 +401,9 @@ Value* KernelEmitter::emit_choice(const CallNode* e) {
   return out;
 }
 
-// The same for four lanes of ARM's vectors; null where there are no such vectors. Without an instruction for unsigned
-// by signed bytes, that of signed ones takes the bytes less 128, and what that leaves out is 128 times the sum of the
-// others, which the rows of a tile share. Without both, products of a byte by a byte fit into 16 bits.
+// dot4 for four lanes of ARM vectors; null without such vectors. Without an instruction for unsigned by signed bytes,
+// the signed one takes the bytes minus 128; the difference, 128 times the sum of the other operand's bytes, is shared
+// by the rows of a tile. Without either, products of two bytes fit 16 bits.
 Value* KernelEmitter::emit_arm_dot4(Value* sum, Value* a, Value* b) {
   const Architecture architecture = processor_of(target_).architecture;
   const bool wide = architecture == Architecture::kAArch64;
@@ -431,8 +433,8 @@ Value* KernelEmitter::emit_arm_dot4(Value* sum, Value* a, Value* b) {
   return sum;
 }
 
-// sum + the four products of each lane's bytes, exactly: one instruction where there is one for unsigned by signed
-// bytes; else pairs of 16 bits, whose products cannot overflow 32 (those of bytes, vpmaddubsw, saturate at 16).
+// sum + the four products of each lane's bytes, exactly: one instruction if the machine has it for unsigned by signed
+// bytes; otherwise pairs in 16 bits whose products fit 32 bits (byte pairs, vpmaddubsw, would saturate at 16 bits).
 Value* KernelEmitter::emit_dot4(Value* sum, Value* a, Value* b) {
   if (Value* made = emit_arm_dot4(sum, a, b)) return made;
   const int lanes = lanes_of(sum);

@@ -17,8 +17,8 @@ namespace {
 
 int element_bytes(const BufferNode* buffer) { return static_cast<int>(buffer->dtype.element().bytes()); }
 
-// What holds for every element: the buffer's own alignment may be less than an element's (a user's memory).
-// InferAlignment raises it where the base pointer and the index allow.
+// The alignment of any element: a buffer's own alignment may be less than an element's (user memory). LLVM's
+// InferAlignment increases it where base and index allow.
 llvm::Align element_alignment(const BufferNode* buffer) {
   int bytes = std::min(element_bytes(buffer), std::max(1, buffer->alignment));
   while (bytes & (bytes - 1)) --bytes;
@@ -99,7 +99,7 @@ llvm::AllocaInst* KernelEmitter::register_slot(const BufferNode* buffer, const P
   return slots->elements[static_cast<size_t>(i)];
 }
 
-// The deepest loop whose variable occurs in `e`; loads count as innermost.
+// The depth of the innermost loop whose variable occurs in `e`; loads count as innermost.
 int KernelEmitter::depth_of(const ExprNode* e, int* budget) {
   if (--*budget < 0) return loop_depth_;
   switch (e->kind) {
@@ -168,7 +168,7 @@ Value* KernelEmitter::address(const BufferNode* buffer, Value* index) {
   return b_.CreateInBoundsGEP(element, slots->memory, index);
 }
 
-// `inside`: the element exists; a prefetched one need not.
+// `inside`: the element exists; false for prefetches.
 Value* KernelEmitter::address(const BufferNode* buffer, const ExprNode* index, bool inside) {
   Slots* slots = slots_of(buffer);
   llvm::Type* element = storage_type(b_.getContext(), buffer->dtype.element());
@@ -195,7 +195,7 @@ Value* KernelEmitter::address(const BufferNode* buffer, const ExprNode* index, b
     }
     total = v;
   }
-  // Only the sum is inside the buffer: a first address without the constant may lie outside it.
+  // Only the complete sum is known to be inside the buffer: the address without the constant may not be.
   Value* pointer = slots->memory;
   if (total != nullptr)
     pointer = sum.offset == 0 && inside ? b_.CreateInBoundsGEP(element, pointer, total)
@@ -217,7 +217,7 @@ Value* KernelEmitter::contiguous_load(const BufferNode* buffer, Value* pointer, 
   return from_storage(b_, raw, dtype);
 }
 
-// Constant strides that a contiguous load and a shuffle serve.
+// Constant strides that a contiguous load plus a shuffle can serve.
 Value* KernelEmitter::strided_load(const LoadNode* e, const RampNode* ramp) {
   const int n = e->dtype.lanes;
   std::vector<int> pick;
@@ -228,7 +228,7 @@ Value* KernelEmitter::strided_load(const LoadNode* e, const RampNode* ramp) {
                                        llvm::ConstantInt::getSigned(b_.getInt64Ty(), 1 - n));
     return b_.CreateShuffleVector(contiguous_load(e->buffer.get(), last, n, nullptr), pick);
   }
-  // Stride 2: lanes 0..n-1 and n-1..2n-2 of the memory, so that nothing past the last element is read.
+  // Stride 2: loads elements 0..n-1 and n-1..2n-2, so that nothing past the last one is read.
   Value* first = address(e->buffer.get(), ramp->base.get());
   Value* second = b_.CreateConstInBoundsGEP1_64(storage_type(b_.getContext(), e->buffer->dtype.element()), first,
                                                 static_cast<uint64_t>(n - 1));
@@ -237,8 +237,8 @@ Value* KernelEmitter::strided_load(const LoadNode* e, const RampNode* ramp) {
                                 contiguous_load(e->buffer.get(), second, n, nullptr), pick);
 }
 
-// The lanes that a known mask leaves, in whole pieces of powers of two: without AVX-512 a masked store is microcoded on
-// AMD (as dear as five plain ones).
+// Stores the lanes of a constant mask in pieces of powers of two: without AVX-512 a masked store is microcoded on AMD
+// (about five plain stores).
 void KernelEmitter::store_pieces(const BufferNode* buffer, Value* value, Value* pointer, const llvm::Constant* mask) {
   const llvm::Align align = element_alignment(buffer);
   auto* type = llvm::cast<llvm::FixedVectorType>(value->getType());
@@ -266,7 +266,7 @@ void KernelEmitter::store_pieces(const BufferNode* buffer, Value* value, Value* 
   }
 }
 
-// Lane by lane: gather instructions are microcoded on AMD. A lane that is off reads element 0, which exists.
+// Lane by lane: gather instructions are microcoded on AMD. An inactive lane reads element 0, which exists.
 Value* KernelEmitter::gather(const LoadNode* e) {
   const BufferNode* buffer = e->buffer.get();
   const RampNode* ramp = as_ramp(e->index.get());
@@ -304,7 +304,7 @@ Value* KernelEmitter::gather(const LoadNode* e) {
 void KernelEmitter::emit_prefetch(const PrefetchNode* s) {
   if (s->buffer->scope == Scope::kRegister || !(s->index->dtype == kInt64)) return;
   Value* pointer = address(s->buffer.get(), s->index.get(), /*inside=*/false);
-  // A read, for the nearest cache, of data.
+  // Prefetches data for reading into the L1 cache.
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
                      {pointer, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
 }
@@ -362,7 +362,7 @@ void KernelEmitter::emit_store(const StoreNode* s) {
       b_.CreateAlignedStore(raw, pointer, align);
     return;
   }
-  // Lane by lane, in order: of lanes that name the same element the last one wins.
+  // Lane by lane, in order: if several lanes write one element, the last wins.
   Value* indices = dtype.lanes == 1 || ramp ? nullptr : emit(s->index);
   Value* base = dtype.lanes == 1 ? address(buffer, s->index.get())
                 : ramp           ? address(buffer, ramp->base.get())

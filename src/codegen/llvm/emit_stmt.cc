@@ -13,7 +13,7 @@ using llvm::Value;
 
 namespace {
 
-// Loops stay as the loop IR has them: unrolling and vectorizing were decided there.
+// Keeps loops as they are: the loop IR has already decided on unrolling and vectorisation.
 llvm::MDNode* loop_metadata(llvm::LLVMContext& c) {
   auto flag = [&](const char* name, std::optional<bool> value = {}) -> llvm::Metadata* {
     llvm::SmallVector<llvm::Metadata*, 2> parts{llvm::MDString::get(c, name)};
@@ -108,11 +108,11 @@ void KernelEmitter::emit_call_extern(const CallExternNode* s) {
   std::vector<Value*> args;
   for (const ExternArgument& a : s->args)
     args.push_back(a.buffer ? address(a.buffer.get(), a.value.get(), /*inside=*/false) : emit(a.value));
-  // What an int function gives is not looked at: its caller reads no register that a void function leaves otherwise.
+  // An int result is ignored: the return register of a void function is not read either.
   emit_extern(s->name, b_.getVoidTy(), args);
 }
 
-// Chains of lets and allocations are as long as a tile is large: they are walked, not recursed into.
+// Chains of lets and allocations grow with tile size: they are iterated, not recursed into.
 void KernelEmitter::emit(const Stmt& stmt) {
   const StmtNode* s = stmt.get();
   while (s != nullptr && !error_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of bytes and of halves, lane by lane: kernels for a Cortex-M are made of them (topi/conv_pairs.h), and mean the
-// same wherever they are compiled.
+// Operations on words of bytes and halfwords, lane by lane: used by Cortex-M kernels (topi/conv_pairs.h), with the same
+// meaning on every target.
 #include <llvm/IR/IRBuilder.h>
 
 #include "codegen/llvm/emitter.h"

@@ -31,12 +31,12 @@ namespace tilewright::codegen {
 
 class KernelEmitter {
  public:
-  // Code goes where `builder` stands; stack slots go to the front of `entry`.
+  // Emits at `builder`'s insertion point; stack slots go to the front of `entry`.
   KernelEmitter(llvm::IRBuilderBase& builder, llvm::BasicBlock* entry, const Target& target);
   void bind_parameter(const tir::Buffer& buffer, llvm::Value* pointer);
   void bind_index(const tir::PrimExpr& var, llvm::Value* value);  // a non-negative loop-like variable
   void emit(const tir::Stmt& stmt);
-  // The first thing that has no code; what was emitted is then to be thrown away.
+  // The first construct that could not be emitted; the emitted code must then be discarded.
   const std::optional<Diagnostic>& error() const { return error_; }
 
  private:
@@ -81,7 +81,7 @@ class KernelEmitter {
   V lane(V vector, int i);
   size_t mark() const { return memo_order_.size(); }
   void forget(size_t mark);
-  bool is_index(V v) const;  // made of loop variables and constants: arithmetic on it cannot overflow
+  bool is_index(V v) const;  // computed from loop variables and constants: arithmetic on it cannot overflow
   bool is_non_negative(V v) const;
   V note(V v, bool index, bool non_negative);
 
@@ -114,7 +114,8 @@ class KernelEmitter {
   std::optional<Diagnostic> error_;
   std::unordered_map<const tir::ExprNode*, V> vars_;
   std::unordered_map<const tir::ExprNode*, int> var_depth_;
-  std::unordered_map<const tir::ExprNode*, const tir::ExprNode*> lets_;  // index variables and what they stand for
+  // index variables bound by lets, with their values
+  std::unordered_map<const tir::ExprNode*, const tir::ExprNode*> lets_;
   std::unordered_map<const tir::BufferNode*, Slots> buffers_;
   std::unordered_map<const tir::ExprNode*, V> memo_;
   std::vector<const tir::ExprNode*> memo_order_;

@@ -17,12 +17,12 @@ namespace {
 
 using llvm::Value;
 
-// Numbers of tvm-ffi's c_api.h and of dlpack.h.
+// Constants of tvm-ffi's c_api.h and of dlpack.h.
 constexpr int kTensorPointer = 7, kTensorObject = 70, kObjectHeader = 24, kCpu = 1;
 constexpr int kAnyBytes = 16, kAnyValue = 8;
 constexpr int kDeviceAt = 8, kRankAt = 16, kDtypeAt = 20, kShapeAt = 24, kStridesAt = 32, kByteOffsetAt = 40;
 
-// DLDataType as one number.
+// A DLDataType packed into one integer.
 std::optional<uint32_t> dlpack_dtype(DataType t) {
   auto number = [&](uint32_t code, uint32_t bits) { return code | bits << 8 | 1u << 16; };
   if (t.lanes != 1) return std::nullopt;
@@ -65,7 +65,7 @@ struct Entry {
     return b.CreateAlignedLoad(type, b.CreateConstGEP1_64(b.getInt8Ty(), base, at), llvm::Align(4));
   }
 
-  // ptr tensor(any, dtype, rank, shape): the data of a compact tensor in host memory, or null.
+  // ptr tensor(any, dtype, rank, shape): the data pointer of a compact tensor in host memory, or null.
   llvm::Function* tensor_function() {
     auto* f = llvm::Function::Create(llvm::FunctionType::get(ptr, {ptr, i32, i32, ptr}, false),
                                      llvm::GlobalValue::InternalLinkage, "tw_ffi_tensor", module);
@@ -85,7 +85,7 @@ struct Entry {
     fits = b.CreateAnd(fits, b.CreateICmpEQ(field(i32, t, kDtypeAt), f->getArg(1)));
     Value *shape = field(ptr, t, kShapeAt), *strides = field(ptr, t, kStridesAt);
     b.CreateCondBr(fits, head, bad);
-    // From the last dimension to the first: its size, and its stride where the tensor has strides and the size is
+    // From the last dimension to the first: checks the size, and the stride if the tensor has strides and the size is
     // not 1.
     b.SetInsertPoint(head);
     auto *i = b.CreatePHI(i32, 2), *expected = b.CreatePHI(i64, 2);
@@ -122,7 +122,7 @@ struct Entry {
     llvm::Function* report = weak("TVMFFIErrorSetRaisedFromCStr", b.getVoidTy(), {ptr, ptr});
     llvm::Function* allocate = weak("aligned_alloc", ptr, {i64, i64});
     llvm::Function* release = weak("free", b.getVoidTy(), {ptr});
-    // One arena is kept between calls; a call that finds it in use by another thread makes one of its own.
+    // One arena is kept between calls; a call during which another thread uses it allocates its own.
     auto* kept = new llvm::GlobalVariable(module, ptr, false, llvm::GlobalValue::PrivateLinkage, null, "tw_ffi_arena");
     auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, {ptr, ptr, i32, ptr}, false),
                                      llvm::GlobalValue::ExternalLinkage, "__tvm_ffi_main", module);
@@ -132,7 +132,7 @@ struct Entry {
     auto* failed = block("failed");
     auto* kind_of_error = llvm::PHINode::Create(ptr, 0, "kind", failed);
     auto* message = llvm::PHINode::Create(ptr, 0, "message", failed);
-    // Goes on in a fresh block where `fine`, else reports.
+    // Continues in a new block if `fine`, else reports the error.
     auto require = [&](Value* fine, const char* kind, const std::string& why) {
       auto* on = block("on");
       kind_of_error->addIncoming(text(kind), b.GetInsertBlock());
@@ -157,7 +157,7 @@ struct Entry {
                                 b.getInt32(static_cast<uint32_t>(dims.size())), shape});
       int64_t elements = 1;
       for (int64_t d : info.shape) elements *= d;
-      if (elements > 0)  // an empty tensor's data may be null
+      if (elements > 0)  // the data pointer of an empty tensor may be null
         require(b.CreateICmpNE(data, null), "ValueError",
                 format("{} '{}' (argument {}) must be a compact {} tensor of shape {} in host memory",
                        input ? "input" : "output", info.name, k, info.dtype.str(), shape_str(info.shape)));
@@ -184,7 +184,7 @@ struct Entry {
     Value* result = b.CreateCall(run, {tables[0], tables[1], arena});
     Value* other = b.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, kept, arena, llvm::MaybeAlign(8),
                                      llvm::AtomicOrdering::AcquireRelease);
-    b.CreateCall(release, {other});  // null is fine
+    b.CreateCall(release, {other});  // accepts null
     require(
         b.CreateICmpEQ(result, b.getInt32(0)), "RuntimeError",
         format("the model has no kernels for this processor, or {} names an instruction set that it has not or that "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function by which an artifact is called through tvm-ffi (the calling convention of TVM's successor):
-// __tvm_ffi_main(inputs..., outputs...), tensors in memory of the caller's.
+// The entry for tvm-ffi (the calling convention of TVM's successor): __tvm_ffi_main(inputs..., outputs...), with the
+// caller's tensors.
 #pragma once
 #include "base/formats/plan.h"
 #include "ir/target.h"
@@ -12,9 +12,9 @@ class Module;
 
 namespace tilewright::codegen {
 
-// Checks its arguments as tensors of the plan's inputs and outputs, then calls `run` (tw_run). What it needs from the
-// process, memory and the way to report an error, are weak symbols: an artifact loads without them. Models with element
-// types that DLPack lacks get no such function.
+// Checks that its arguments are tensors for the plan's inputs and outputs, then calls `run` (tw_run). Functions it
+// needs from the process, for memory and error reporting, are weak symbols, so that artifacts load without them. Models
+// with element types that DLPack lacks get no such entry.
 void emit_ffi_entry(llvm::Module& module, const plan::Plan& plan, const Target& target, llvm::Function* run);
 
 }  // namespace tilewright::codegen

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an artifact has besides kernels and weights: the table the loader reads, the plan's bytes, and tw_run and
-// tw_run_variant, which run the plan of one shape variant on one thread with no runtime library (tw_run_with_weights
-// and tw_run_variant_with_weights where the weights are a file of their own). For a system library also a constructor
-// that tells the runtime of the table: a program holds several such models, so that the names they share are weak, and
-// what the constructor hands over are names of the object's own.
+// Everything in an artifact besides kernels and weights: the loader's table, the plan's bytes, and tw_run and
+// tw_run_variant, which run the plan of one shape variant on one thread without a runtime library (tw_run_with_weights
+// and tw_run_variant_with_weights if weights are a separate file). System libraries also get a constructor that
+// registers the table with the runtime; since a program may contain several such models, their common names are weak,
+// and the constructor passes names private to the object.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsARM.h>
@@ -31,13 +31,13 @@ namespace tilewright::codegen {
 namespace {
 
 using llvm::Value;
-constexpr size_t kStepsPerFunction = 200;  // one huge function would make code generation superlinear
+constexpr size_t kStepsPerFunction = 200;  // code generation is superlinear in function size
 
-// The model for one instruction set.
+// The glue for one instruction set.
 struct SetGlue {
   const plan::Plan& plan;
   const Target& target;
-  std::string suffix;  // of its symbols, where there are several
+  std::string suffix;  // of its symbols, if there are several
   std::vector<llvm::Function*> kernels = {};
   llvm::Function *run_variant = nullptr, *run = nullptr;
   llvm::Constant *plan_bytes = nullptr, *functions = nullptr;
@@ -48,10 +48,11 @@ struct Glue {
   llvm::LLVMContext& context;
   llvm::Module* module;
   llvm::IRBuilder<> b{context};
-  std::vector<SetGlue> sets;  // the best first
-  const Target& any;          // what every processor that loads the library can run
+  std::vector<SetGlue> sets;  // best first
+  const Target& any;          // features of every processor that can load the library
   bool system_lib = false;
-  std::vector<uint64_t> pools = {};  // where each begins in the arena: the arena argument is a list of them; else empty
+  // each pool's begin in the arena, if the arena argument is a list of pools; else empty
+  std::vector<uint64_t> pools = {};
 
   const plan::Plan& plan() const { return sets[0].plan; }
   uint64_t arena_bytes() const {
@@ -72,7 +73,7 @@ struct Glue {
       share(global);
     return global;
   }
-  // In a system library the name becomes a weak one for what stays the object's own.
+  // In a system library the name becomes a weak alias of the object's private symbol.
   void share(llvm::GlobalValue* value) {
     if (!system_lib) return;
     const std::string name = value->getName().str();
@@ -104,7 +105,7 @@ struct Glue {
     set->functions = constant(llvm::ConstantArray::get(array, pointers), "tw_kernels" + set->suffix, false);
   }
 
-  // The list of InstructionSets; null where there is one.
+  // The list of InstructionSets; null if there is only one.
   llvm::Constant* emit_sets() {
     if (sets.size() == 1) return llvm::ConstantPointerNull::get(b.getPtrTy());
     std::vector<llvm::Constant*> entries;
@@ -129,19 +130,15 @@ struct Glue {
     llvm::Type* i32 = b.getInt32Ty();
     for (SetGlue& set : sets) emit_plan(&set);
     const SetGlue& best = sets[0];
-    // The fields of ArtifactTable in order; both are made of aligned 4- and 8-byte members, so no padding differs.
+    // The fields of ArtifactTable in order; its members are aligned 4- and 8-byte values, so there is no padding to
+    // differ.
     static_assert(sizeof(ArtifactTable) == 16 + 9 * 8);
     llvm::Constant* fields[] = {llvm::ConstantDataArray::getString(context, llvm::StringRef(kArtifactMagic, 8), false),
                                 llvm::ConstantInt::get(i32, kArtifactAbi),
-                                llvm::ConstantInt::get(i32, 0),  // below: of the table as this processor lays it out
-                                best.plan_bytes,
-                                u64(best.plan_size),
-                                params,
-                                u64(plan().weights_file.empty() ? plan().params_bytes : 0),
-                                best.functions,
-                                u64(best.kernels.size()),
-                                u64(best.plan_hash),
-                                emit_sets(),
+                                // below: the size of the table in this processor's layout
+                                llvm::ConstantInt::get(i32, 0), best.plan_bytes, u64(best.plan_size), params,
+                                u64(plan().weights_file.empty() ? plan().params_bytes : 0), best.functions,
+                                u64(best.kernels.size()), u64(best.plan_hash), emit_sets(),
                                 u64(sets.size() == 1 ? 0 : sets.size())};
     const uint64_t table_bytes =
         module->getDataLayout().getTypeAllocSize(llvm::ConstantStruct::getAnon(fields)->getType());
@@ -151,8 +148,8 @@ struct Glue {
     return table;
   }
 
-  // Before main: tw_system_lib_register(name, address), of the table and of what runs the plan. When the program, or a
-  // library that is opened and closed, goes: the same with null.
+  // Before main, calls tw_system_lib_register(name, address) for the table and the run functions; on exit, or when the
+  // containing library is closed, the same with null.
   void emit_constructor(llvm::Constant* table, llvm::Constant* run) {
     auto registrar = module->getOrInsertFunction(
         kSystemLibRegister, llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getPtrTy()}, false));
@@ -171,7 +168,7 @@ struct Glue {
     llvm::appendToGlobalDtors(*module, emit("tw_remove_model", null, null), 65535);
   }
 
-  // A byte of the arena, or of the pool that has it.
+  // Address of a byte in the arena, or in the pool that contains it.
   Value* in_arena(Value* base, uint64_t offset) {
     if (!pools.empty()) {
       size_t i = pools.size() - 1;
@@ -182,7 +179,7 @@ struct Glue {
     return offset == 0 ? base : b.CreateConstGEP1_64(b.getInt8Ty(), base, offset);
   }
 
-  // void part(inputs, outputs, arena, params): some steps of one variant, one after another.
+  // void part(inputs, outputs, arena, params): some consecutive steps of one variant.
   llvm::Function* emit_part(const SetGlue& set, const plan::Plan& plan, const std::string& name, size_t first,
                             size_t last) {
     llvm::Type* ptr = b.getPtrTy();
@@ -228,8 +225,8 @@ struct Glue {
     return function;
   }
 
-  // Denormals are flushed while kernels run: decaying activations would otherwise cost up to a hundred times as much.
-  // Null where there is nothing to set: RISC-V computes with them at full speed.
+  // Flushes denormals while kernels run: decaying activations could otherwise be up to a hundred times slower. Null if
+  // there is nothing to set: RISC-V handles them at full speed.
   Value* enter_flush_mode(Value* slot) {
     if (is_x86(any) && any.vector_bits >= 128) {
       b.CreateIntrinsic(llvm::Intrinsic::x86_sse_stmxcsr, {}, {slot});
@@ -261,7 +258,8 @@ struct Glue {
     }
   }
 
-  // Without the runtime there are no modules to call and no devices to copy between: such a model's entry reports that.
+  // Whether the plan can run without the runtime: it calls no modules and copies nothing between devices. Otherwise its
+  // entry reports an error.
   static bool stands_alone(const plan::Plan& plan) {
     return plan.devices.size() == 1 &&
            std::all_of(plan.steps.begin(), plan.steps.end(),
@@ -269,7 +267,7 @@ struct Glue {
            std::all_of(plan.variants.begin(), plan.variants.end(), stands_alone);
   }
 
-  // The weights may be farther than 2 GB from the code: their address is read from data, which holds all 64 bits.
+  // The weights may be farther than 2 GB from the code: their address is loaded from data, with all 64 bits.
   llvm::Constant* address_in_data(llvm::Constant* params) {
     auto* where = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal("tw_params_address", b.getPtrTy()));
     where->setInitializer(params);
@@ -287,7 +285,7 @@ struct Glue {
     return list;
   }
 
-  // int symbol(inputs, outputs, pools): the plan without the table that the runtime reads.
+  // int symbol(inputs, outputs, pools): runs the plan, without the table for the runtime.
   void emit_entry(const std::string& symbol, llvm::Constant* params) {
     const std::vector<llvm::Function*> parts = emit_parts(sets[0], plan(), 0);
     llvm::Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty();
@@ -303,7 +301,7 @@ struct Glue {
     b.CreateRet(b.getInt32(0));
   }
 
-  // A function of these arguments, and of the weights' address where they are a file of their own.
+  // A function with these arguments, plus the weights' address if they are a separate file.
   llvm::Function* define(const std::string& name, std::vector<llvm::Type*> arguments, const Target& target,
                          bool exported) {
     if (!plan().weights_file.empty()) arguments.push_back(b.getPtrTy());
@@ -354,7 +352,7 @@ struct Glue {
     b.CreateRet(b.getInt32(static_cast<uint32_t>(ErrorCode::kInvalidArgument)));
     return chosen;
   }
-  // run: the first variant of run_variant.
+  // run: calls run_variant for the first variant.
   llvm::Function* emit_run_first(const std::string& name, llvm::Function* run_variant, bool exported) {
     llvm::Type* ptr = b.getPtrTy();
     auto* first = define(name, {ptr, ptr, ptr}, any, exported);
@@ -363,7 +361,7 @@ struct Glue {
     b.CreateRet(b.CreateCall(run_variant, arguments));
     return first;
   }
-  // run_variant of the set that is chosen.
+  // run_variant of the selected instruction set.
   llvm::Function* emit_run_chosen() {
     std::vector<InstructionSetPlan> plans;
     for (const SetGlue& set : sets) plans.push_back({&set.plan, &set.target});
@@ -392,7 +390,7 @@ struct Glue {
       set.run = emit_run_first(run_name() + set.suffix, set.run_variant, !several);
     }
     llvm::Function* first = several ? emit_run_first(run_name(), emit_run_chosen(), true) : sets[0].run;
-    // tvm-ffi is for processors of 64 bits.
+    // tvm-ffi requires a 64-bit processor.
     if (stands_alone(plan()) && !system_lib && !apart && processor_of(any).pointer_bits == 64) {
       plan::Plan head;
       head.inputs = plan().inputs, head.outputs = plan().outputs, head.arena_bytes = arena_bytes();
@@ -415,7 +413,7 @@ Status check_plan(const plan::Plan& plan, size_t kernels) {
   return Ok{};
 }
 
-// What every processor of the targets' kind can run: of one target that itself.
+// A target that every processor of the list supports; for a single target, itself.
 Target any_of(std::span<const InstructionSetPlan> sets) {
   if (sets.size() == 1) return *sets[0].target;
   Target any;

@@ -44,7 +44,7 @@ int64_t buffer_bytes(const tir::Buffer& buffer) {
 
 void describe_pointer(llvm::Function* body, unsigned i, const tir::Buffer& buffer) {
   llvm::LLVMContext& c = body->getContext();
-  // Parameters of one kernel never overlap, except by an element that is read and then written at the same index.
+  // Parameters of a kernel do not overlap, except for elements that are read and then written at the same index.
   body->addParamAttr(i, llvm::Attribute::NoAlias);
   body->addParamAttr(i, llvm::Attribute::NoUndef);
 #if LLVM_VERSION_MAJOR < 21
@@ -69,7 +69,7 @@ void set_function_attributes(llvm::Function* function, const Target& target) {
   function->addFnAttr("target-features", feature_string(target));
   const std::string width = format("{}", target.vector_bits);
   function->addFnAttr("min-legal-vector-width", width);
-  function->addFnAttr("prefer-vector-width", width);  // keep zmm registers on CPUs whose tuning prefers 256 bits
+  function->addFnAttr("prefer-vector-width", width);  // use zmm registers even on CPUs tuned for 256 bits
   function->addFnAttr("no-trapping-math", "true");
   function->addFnAttr("no-builtins");  // loops stay loops: no memset or memcpy calls
 }
@@ -100,7 +100,7 @@ Status emit_kernel(llvm::Module& module, const tir::PrimFunc& given, const Targe
                          llvm::Attribute::NoRecurse, llvm::Attribute::MustProgress, llvm::Attribute::NoInline})
     body->addFnAttr(attribute);
 
-  // The entry: pointers out of the array, then the body. A kernel without a share runs whole on thread 0.
+  // The entry: loads the pointers from the array and calls the body. A kernel without tid runs entirely on thread 0.
   b.SetInsertPoint(llvm::BasicBlock::Create(c, "entry", entry));
   if (!function.tid) {
     auto* run = llvm::BasicBlock::Create(c, "run", entry);
@@ -166,7 +166,7 @@ void optimize_kernels(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(licm), /*UseMemorySSA=*/true));
   passes.addPass(llvm::GVNPass(llvm::GVNOptions().setPRE(false).setLoadPRE(false)));
   passes.addPass(llvm::InstCombinePass());
-  // An accumulator in memory is stored after each of the products that an unrolled loop adds to it.
+  // Removes the stores after each product that an unrolled loop adds to an accumulator in memory.
   passes.addPass(llvm::DSEPass());
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::DCEPass());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linking in process with lld. All files of one link, the result too, live in a fresh folder beside the
-// result, which is renamed into place at the end: a failure or a full disk leaves nothing behind.
+// Links in process with lld. All files of a link, including the result, are in a new folder beside the result, which is
+// renamed at the end: a failure or a full disk leaves nothing behind.
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/BinaryFormat/ELF.h>
@@ -46,7 +46,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What kernels may call (math.cc).
+// C library functions that kernels may call (math.cc).
 constexpr const char* kLibmNames[] = {"exp",   "log",   "tanh",      "erf",       "pow",    "sin",   "cos",   "tan",
                                       "asin",  "acos",  "atan",      "sinh",      "cosh",   "asinh", "acosh", "atanh",
                                       "exp2",  "log2",  "log10",     "fmod",      "sincos", "rint",  "floor", "ceil",
@@ -60,14 +60,14 @@ bool is_libm(std::string_view name) {
   return false;
 }
 
-// The name that a process knows the runtime library by, wherever it was loaded from.
+// The soname of the runtime library.
 std::string runtime_library() {
   const std::string_view text = version();
   return format("libtilewright_runtime.so.{}", text.substr(0, text.find('.')));
 }
 
-// Calls `body` on a thread of its own, whose end frees what `body` left in thread-local storage. LLVM may give the
-// thread another stack for signals; whoever gave it the first one gets that back.
+// Calls `body` on a separate thread, whose end frees what `body` left in thread-local storage. LLVM may install a
+// signal stack for the thread, which is then restored.
 void on_own_thread(const std::function<void()>& body) {
   std::exception_ptr thrown;
   std::thread thread;
@@ -82,7 +82,7 @@ void on_own_thread(const std::function<void()>& body) {
       }
       if (known) sigaltstack(&signals, nullptr);
     });
-  } catch (const std::system_error&) {  // no thread is to be had
+  } catch (const std::system_error&) {  // no thread could be created
     body();
     return;
   }
@@ -90,7 +90,7 @@ void on_own_thread(const std::function<void()>& body) {
   if (thrown) std::rethrow_exception(thrown);
 }
 
-// While there is one, what lld calls fatal comes back to whoever called it. Without, it ends the process.
+// While an instance exists, lld's fatal errors return to the caller instead of ending the process.
 class Recoverable {
  public:
   Recoverable() { llvm::CrashRecoveryContext::Enable(); }
@@ -99,8 +99,8 @@ class Recoverable {
   Recoverable& operator=(const Recoverable&) = delete;
 };
 
-// What lld said goes to a file of its own, which stays: pages of relocations help nobody who compiles a model.
-// (An interrupted program has removed the folder; then nothing may be left behind.)
+// Saves lld's output to a file that is kept: pages of relocations are no error message for a user. (After an interrupt
+// the folder is gone, and nothing may be left behind.)
 Diagnostic refused(const std::string& said, const fs::path& result) {
   std::error_code ignored;
   if (!fs::exists(result.parent_path(), ignored)) return cannot_write("", "the folder it is made in vanished");
@@ -117,8 +117,8 @@ Diagnostic refused(const std::string& said, const fs::path& result) {
                         : "the model did nothing wrong: please report this");
 }
 
-// Runs lld. It keeps global state: one link at a time, and none after it says that it cannot run again. Sections, with
-// some kilobytes of relocations for each link, it keeps until the thread ends.
+// Runs lld. It has global state: one link at a time, and none after it reports that it cannot run again. Its memory,
+// some kilobytes per link, is freed when the thread ends.
 Status run_lld(const std::vector<std::string>& arguments) {
   static bool broken = false;
   std::lock_guard guard(llvm_options_lock());  // lld sets and resets options
@@ -148,7 +148,7 @@ Status run_lld(const std::vector<std::string>& arguments) {
   return refused(said, *std::next(output));
 }
 
-// place_weights moves the weights after the link: only whole addresses in data follow them.
+// place_weights moves the weights after the link: only absolute addresses in data can follow.
 Status only_data_points_to_weights(const llvm::object::ObjectFile& object) {
   for (const llvm::object::SectionRef& section : object.sections())
     for (const llvm::object::RelocationRef& r : section.relocations()) {
@@ -160,14 +160,15 @@ Status only_data_points_to_weights(const llvm::object::ObjectFile& object) {
         continue;
       }
       const auto* file = llvm::dyn_cast<llvm::object::ELFObjectFileBase>(&object);
-      if (file == nullptr || file->getBytesInAddress() != 8) continue;  // there the weights are linked like other data
+      // 32 bits: the weights are linked like other data
+      if (file == nullptr || file->getBytesInAddress() != 8) continue;
       if (*name == kParamsSymbol && r.getType() != pointer_relocations(file->getEMachine(), 64).absolute)
         return Diagnostic(ErrorCode::kInternal, "compiled code reaches the weights other than by their address");
     }
   return Ok{};
 }
 
-// Symbols that the objects use and none defines.
+// The symbols that the objects use but none defines.
 Result<std::set<std::string>> undefined_symbols(std::span<const std::string> objects) {
   std::set<std::string> used, defined;
   for (const std::string& bytes : objects) {
@@ -189,7 +190,7 @@ Result<std::set<std::string>> undefined_symbols(std::span<const std::string> obj
   return used;
 }
 
-// Of C++ that an external code generator made.
+// Needed by C++ code of external code generators.
 constexpr const char* kLibstdcxx = "libstdc++.so.6";
 bool is_libstdcxx(llvm::StringRef name) {
   for (const char* start :
@@ -198,8 +199,8 @@ bool is_libstdcxx(llvm::StringRef name) {
   return false;
 }
 
-// What compilers call for arithmetic that a processor has no instruction for: division of 64 bits on one of 32, floats
-// where there are none. The names are those of GCC's "Integer library routines" and of ARM's run-time ABI.
+// Whether the symbol is a compiler support function for arithmetic without an instruction (64-bit division on 32 bits,
+// floats without an FPU), as named in GCC's "Integer library routines" and ARM's run-time ABI.
 bool is_libgcc(llvm::StringRef name) {
   for (const char* start : {"__aeabi_", "__gnu_h2f", "__gnu_f2h"})
     if (name.starts_with(start)) return true;
@@ -211,8 +212,8 @@ bool is_libgcc(llvm::StringRef name) {
   return false;
 }
 
-// C compilers name the offset table in every object that reaches a variable through it, though no relocation of
-// x86-64 needs the name. lld keeps what it found under it from one link to the next, and crashes there.
+// C compilers reference the offset table in every object that accesses a variable through it, though no x86-64
+// relocation needs it. lld would keep the symbol from one link to the next and crash.
 constexpr const char* kOffsetTable = "_GLOBAL_OFFSET_TABLE_";
 Result<std::string> without_offset_table(const std::string& bytes) {
   if (bytes.find(kOffsetTable) == std::string::npos) return bytes;
@@ -230,7 +231,7 @@ Result<std::string> without_offset_table(const std::string& bytes) {
   return std::string(out.data(), out.size());
 }
 
-// A stand-in for a library with just the functions needed: the result then names the library, without a version
+// A stub of a library with just the required functions: the result then references the library without symbol versions
 // that only newer C libraries have, and linking needs no development files.
 Result<std::string> library_stub(const std::string& name, const std::set<std::string>& functions, const Target& target,
                                  const fs::path& folder, const std::string& result) {
@@ -242,8 +243,8 @@ Result<std::string> library_stub(const std::string& name, const std::set<std::st
   return library.string();
 }
 
-// Symbols that only the parts of an object need to see of each other become its own, so that a program may have
-// functions, and other models, of the same names.
+// Makes symbols used only within an object local, so that a program can contain functions, and other models, of the
+// same names.
 Status hide_inner_symbols(const std::string& file, const std::string& result) {
   auto bytes = llvm::MemoryBuffer::getFile(file);
   if (!bytes) return cannot_write(result, bytes.getError().message());
@@ -266,24 +267,24 @@ Status hide_inner_symbols(const std::string& file, const std::string& result) {
   return error ? cannot_write(result, error.message()) : Status(Ok{});
 }
 
-// What a caller gives of the weights: their bytes, if there are any, and what to call when they are written.
+// The weights to append: their bytes, if any, and a callback once they are written.
 struct Weights {
   const WeightPieces* pieces;
   const std::function<void()>& written;
 };
 
-// A temporary folder beside the result, with the objects that are linked.
+// A temporary folder beside the result, with the objects to link.
 struct LinkFolder {
   WorkFolder folder;
   std::vector<std::string> files;
-  uint64_t weight_bytes = 0;  // that will lie behind the result
-  bool narrow = false;        // a file of 32 bits, which holds its weights already
+  uint64_t weight_bytes = 0;  // to be appended to the result
+  bool narrow = false;        // a 32-bit file, which already contains its weights
   std::string in_folder(const std::string& name) const { return folder.path() + "/" + name; }
   std::string result() const { return in_folder("result"); }
 };
 
-// LLD keeps some of what it was set up with for as long as the process lives: RISC-V's word, and the table of offsets
-// that code for 32-bit x86 names, whose symbol the next link would write to.
+// Whether LLD can link for this target: some state is fixed by the first link of a process, namely RISC-V's word size,
+// and the offset table of 32-bit x86 code, whose symbol the next link would write to.
 Status lld_can(const Target& target, const std::string& path) {
   static std::mutex mutex;
   static bool used_up = false;
@@ -314,7 +315,7 @@ Result<LinkFolder> prepare(std::span<const std::string> objects, const std::stri
     TW_TRY_STATUS(write_part(out.files.back(), TW_TRY(without_offset_table(objects[i])), path));
   }
   if (weights.pieces != nullptr) {
-    // In files of 32 bits the weights, which cannot be large there, pass through the linker.
+    // In 32-bit files the weights, which cannot be large, are linked as an object.
     out.narrow = processor_of(target).pointer_bits == 32;
     if (!out.narrow) out.weight_bytes = weight_bytes(*weights.pieces);
     out.files.push_back(out.in_folder("weights.o"));
@@ -326,9 +327,9 @@ Result<LinkFolder> prepare(std::span<const std::string> objects, const std::stri
   return out;
 }
 
-// Asks for the space that a result may take, and gives it back: LLVM ends the process where it cannot write one.
+// Checks that the disk has room for the result: LLVM ends the process if it cannot write.
 Status reserve(const LinkFolder& place, const std::string& path) {
-  constexpr uint64_t kAround = 32 << 10;  // heads, tables, pages that are not full
+  constexpr uint64_t kAround = 32 << 10;  // headers, tables, partly filled pages
   uint64_t bytes = kAround + place.weight_bytes;
   std::error_code ignored;
   for (const std::string& file : place.files)
@@ -363,10 +364,10 @@ Status seal(const LinkFolder& place, const std::string& path) {
                                                         : std::move(sealed).error().at(path);
 }
 
-// All of them as one relocatable object, the place's result.
+// Links all objects into one relocatable object.
 Status join(std::span<const std::string> objects, const Weights& weights, const LinkFolder& place,
             const std::string& path) {
-  TW_TRY_STATUS(undefined_symbols(objects));  // names what is no object file better than the linker
+  TW_TRY_STATUS(undefined_symbols(objects));  // reports invalid object files better than the linker
   TW_TRY_STATUS(link({"ld.lld", "-r", "--build-id=none", "--threads=1"}, place, path));
   TW_TRY_STATUS(hide_inner_symbols(place.result(), path));
   TW_TRY_STATUS(write_weights(weights, place, path));
@@ -403,7 +404,7 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
   std::vector<std::string> arguments = {
       "ld.lld", "-shared",         "--hash-style=gnu",       "-znoexecstack", "-zrelro",
       "-znow",  "--build-id=none", "--no-undefined-version", "--threads=1",   "--no-allow-shlib-undefined"};
-  if (needed.count(kLibstdcxx)) arguments.emplace_back("--eh-frame-hdr");  // exceptions are caught by it
+  if (needed.count(kLibstdcxx)) arguments.emplace_back("--eh-frame-hdr");  // needed to catch C++ exceptions
   TW_TRY_STATUS(link(std::move(arguments), place, path));
   TW_TRY_STATUS(write_weights(weights, place, path));
   TW_TRY_STATUS(seal(place, path));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of this folder share about the target machine. LLVM's own headers stay in the .cc files.
+// Shared by the files of this folder: the target machine. LLVM's own headers stay in the .cc files.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -26,7 +26,7 @@ struct TargetMachineDeleter {
 };
 using TargetMachinePtr = std::unique_ptr<llvm::TargetMachine, TargetMachineDeleter>;
 
-// resolve_target of the kind llvm: the CPU, its features and rates.
+// resolve_target for the kind llvm: the CPU, its features and rates.
 Result<Target> resolve_cpu(Target target);
 
 enum class Effort { kKernel, kGlue };
@@ -39,12 +39,12 @@ TargetMachinePtr make_target_machine(const Target& target, Effort effort);
 // LLVM's feature string ("+avx512f,-xop") of a resolved target.
 std::string feature_string(const Target& target);
 
-// Errors are what LLVM reported through the context's diagnostics.
+// Errors are those that LLVM reported through the context's diagnostics.
 Result<std::string> emit_machine_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly);
-// compile_glue's module.
+// The module for compile_glue.
 Result<std::unique_ptr<llvm::Module>> emit_glue(llvm::LLVMContext& context, llvm::TargetMachine& machine,
                                                 std::span<const InstructionSetPlan> sets, bool system_lib);
-// An object that defines functions of these names which do nothing, to link against.
+// An object that defines empty functions of these names, to link against.
 Result<std::string> stub_object(std::span<const std::string> names, const Target& target);
 
 }  // namespace tilewright::codegen

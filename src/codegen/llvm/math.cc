@@ -25,7 +25,7 @@ constexpr double kLog2e = 1.4426950408889634074, kLn2 = 0.69314718055994530942;
 // ln2 in two pieces: the first has 9 trailing zero bits in float32, so that its product with |n| < 512 is exact.
 constexpr double kLn2Hi = 0x1.62ep-1, kLn2Lo = kLn2 - kLn2Hi;
 
-// Whether there is an instruction for fma, of the precisions that kernels use it in.
+// Whether fma is an instruction in the precisions that kernels use.
 bool multiplies_and_adds(const Target& target) {
   switch (processor_of(target).architecture) {
     case Architecture::kX86_64:
@@ -60,7 +60,7 @@ llvm::Value* VectorMath::unary(unsigned intrinsic, V x) {
 }
 
 llvm::Value* VectorMath::fma(V a, V b, V c) {
-  // Without the instruction an exact fma is a library call per lane; a product and a sum are what such CPUs are for.
+  // Without the instruction an exact fma is a library call per lane; such CPUs use a product and a sum.
   return b_.CreateIntrinsic(has_fma_ ? in::fma : in::fmuladd, {a->getType()}, {a, b, c});
 }
 
@@ -77,7 +77,7 @@ llvm::Value* VectorMath::horner(V x, const double* c, int n) {
 
 llvm::Value* VectorMath::below(V x, double limit) {
   V l = number(x, limit);
-  return b_.CreateSelect(b_.CreateFCmpOLT(l, x), l, x);  // minps(limit, x): a NaN in x stays
+  return b_.CreateSelect(b_.CreateFCmpOLT(l, x), l, x);  // minps(limit, x): keeps a NaN in x
 }
 llvm::Value* VectorMath::above(V x, double limit) {
   V l = number(x, limit);
@@ -85,7 +85,7 @@ llvm::Value* VectorMath::above(V x, double limit) {
 }
 
 llvm::Value* VectorMath::positive_below(V x, double limit) {
-  // Floats without a sign are ordered as their bits are, and integers have pipes of their own.
+  // Non-negative floats are ordered like their bits, and integer comparisons use other ports.
   return floats(b_.CreateBinaryIntrinsic(in::smin, bits(x), bits(number(x, limit))));
 }
 
@@ -94,7 +94,7 @@ llvm::Value* VectorMath::nan_where(V condition, V x) {
 }
 
 llvm::Value* VectorMath::times_power_of_two(V x, V n) {
-  // Two factors, each a normal number: the last product rounds once into the subnormal range or to infinity.
+  // Two factors, each a normal number: only the last product rounds, into the subnormal range or to infinity.
   V first = b_.CreateAShr(n, integer(x, 1)), second = b_.CreateSub(n, first);
   auto power = [&](V e) { return floats(b_.CreateShl(b_.CreateAdd(e, integer(x, 127)), integer(x, 23))); };
   return b_.CreateFMul(b_.CreateFMul(x, power(first)), power(second));
@@ -112,7 +112,7 @@ llvm::Value* VectorMath::expm1_core(V r) {
 }
 
 namespace {
-// x * 2^n with the AVX-512 instruction, n a float vector of whole numbers; null when the shape has none.
+// x * 2^n by the AVX-512 instruction, with n a float vector of integers; null if the type has none.
 llvm::Value* scalef(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* n) {
   if (lanes_of(x) != 16) return nullptr;
   llvm::Value* all = llvm::Constant::getAllOnesValue(b.getInt16Ty());
@@ -122,7 +122,7 @@ llvm::Value* scalef(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* n) {
 }  // namespace
 
 llvm::Value* VectorMath::exp(V x) {
-  // Beyond these the result is infinity or zero; the limits keep n within what two factors can scale.
+  // Beyond these bounds the result is infinity or zero; clamping keeps n within what two factors can scale.
   x = above(below(x, 89.0), -104.5);
   V n, r = exp_reduced(x, &n);
   V p = b_.CreateFAdd(expm1_core(r), number(x, 1));
@@ -156,7 +156,7 @@ llvm::Value* VectorMath::log_scaled(V x, double hi, double lo, double exponent_h
     tail = fma(f2, number(x, -0.5), tail);
     result = fma(e, number(x, exponent_hi), b_.CreateFAdd(f, tail));
   } else {
-    // f * hi is the large term; the rest is a few percent of it.
+    // f * hi dominates; the rest is a few percent of it.
     tail = fma(f2, number(x, -0.5), tail);
     V rest = fma(tail, number(x, hi), b_.CreateFMul(f, number(x, lo)));
     rest = fma(e, number(x, exponent_lo), rest);
@@ -170,8 +170,8 @@ llvm::Value* VectorMath::log_scaled(V x, double hi, double lo, double exponent_h
 llvm::Value* VectorMath::log(V x) { return log_scaled(x, 1, 0, kLn2Hi, kLn2Lo); }
 
 llvm::Value* VectorMath::nearest_power(V x, double scale, V* n) {
-  // Beside 1.5 * 2^23 a float has no fraction; its lowest bits are n + 127 here, those of 2^n's exponent. Kept in range
-  // as integers, infinities and NaNs included, for which there are pipes besides those of products.
+  // Adding 1.5 * 2^23 removes a float's fraction; the shift makes its low bits n + 127, the exponent of 2^n. Clamping
+  // (including infinities and NaNs) is done on integers, which use other ports than products.
   constexpr double kShift = 0x1.8p23 + 127;
   constexpr int64_t kBits = 0x4b40007f;
   V whole = bits(fma(x, number(x, scale), number(x, kShift)));
@@ -183,12 +183,12 @@ llvm::Value* VectorMath::nearest_power(V x, double scale, V* n) {
 
 llvm::Value* VectorMath::tanh(V x) {
   // Small values by a polynomial, which keeps them exact in the relative sense; the others as 1 - 2 / (e^2a + 1), whose
-  // errors the subtraction at least halves: a shorter polynomial than exp's does, and one product for the remainder.
+  // subtraction at least halves errors: a shorter polynomial than exp's is enough, and one product for the remainder.
   constexpr double kScale = 2 * kLog2e;
   V a = unary(in::fabs, x), t = b_.CreateFMul(x, x);
   V small = fma(b_.CreateFMul(x, t), horner(t, kTanhSmall, std::size(kTanhSmall)), x);
   V n, power = nearest_power(a, kScale, &n);
-  V r = fma(a, number(x, kScale), b_.CreateFNeg(n));  // grows where n no longer does, and so does the power's product
+  V r = fma(a, number(x, kScale), b_.CreateFNeg(n));  // n is clamped: beyond, r and the result keep growing
   V q = b_.CreateFMul(r, horner(r, kExp2Short, std::size(kExp2Short)));
   V d = fma(q, power, b_.CreateFAdd(power, number(x, 1)));
   V large = b_.CreateFSub(number(x, 1), b_.CreateFDiv(number(x, 2), d));
@@ -197,15 +197,15 @@ llvm::Value* VectorMath::tanh(V x) {
 }
 
 llvm::Value* VectorMath::sigmoid_divisor(V x) {
-  // 1 + 2^(-x log2 e), rounded once where it matters: the fraction joins 2^n + 1, which is exact as long as n is at
-  // most 22; what of a larger power is beyond comes last. From -89 down the sum is infinite: the result would be
-  // subnormal.
+  // 1 + 2^(-x log2 e), rounded once where it matters: the fraction is added to
+  // 2^n + 1, which is exact for n up to 22; larger powers lose bits only at the
+  // end. Below -89 the sum is infinite, since the result would be subnormal.
   if (!has_fma_) return b_.CreateFAdd(exp(b_.CreateFNeg(x)), number(x, 1));
   V n, power = nearest_power(x, -kLog2e, &n);
   constexpr double kHi = -static_cast<double>(static_cast<float>(kLog2e)), kLo = -kLog2e - kHi;
   V r = fma(x, number(x, kHi), b_.CreateFNeg(n));
   r = above(fma(x, number(x, kLo), r),
-            -1);  // beyond 87 the power is as good as zero, below -88 the sum overflows with r
+            -1);  // beyond 87 the power is negligible, below -88 the sum overflows with r
   V q = b_.CreateFMul(r, horner(r, kExp2Tail, std::size(kExp2Tail)));
   V part = positive_below(power, 0x1p22);
   V sum = fma(q, power, b_.CreateFAdd(part, number(x, 1)));
@@ -220,7 +220,7 @@ llvm::Value* VectorMath::erf(V x) {
   V a = unary(in::fabs, x);
   V t = b_.CreateFMul(x, x);
   V small = fma(x, horner(below(t, 1.0), kErfSmall, std::size(kErfSmall)), x);
-  // 1 - exp(log(erfc a)); from 3.95 on the nearest float is 1.
+  // 1 - exp(log(erfc a)); from 3.95 on it rounds to 1.
   V c = below(a, 3.95);
   V l = horner(c, kErfcLog, std::size(kErfcLog));
   V n, r = exp_reduced(l, &n);
@@ -233,8 +233,8 @@ llvm::Value* VectorMath::erf(V x) {
 }
 
 llvm::Value* VectorMath::ldexp(V x, V n) {
-  // The first part of the way as one factor, the rest as two, each a normal number. Beyond twice the exponent range
-  // nothing changes any more: every result is zero or infinite.
+  // Scales in three steps: one factor for the first part of n, two for the rest, each a normal number. Beyond twice the
+  // exponent range all results are zero or infinite.
   const bool wide = is_double(x);
   const int mantissa = wide ? 52 : 23, bias = wide ? 1023 : 127;
   llvm::Type* type = with_lanes(wide ? b_.getInt64Ty() : b_.getInt32Ty(), lanes_of(x));
@@ -255,11 +255,11 @@ llvm::Value* VectorMath::ldexp(V x, V n) {
 }
 
 llvm::Value* VectorMath::pow(V x, V y) {
-  // |x|^y = 2^(y * log2|x|) in double, whose 29 spare bits cover the growth of the error by y * log2|x| <= 150.
+  // |x|^y = 2^(y * log2|x|) in double, whose 29 additional bits cover the error growth by y * log2|x| <= 150.
   llvm::Type* f64 = with_lanes(b_.getDoubleTy(), lanes_of(x));
   llvm::Type* i64 = with_lanes(b_.getInt64Ty(), lanes_of(x));
   auto i64_of = [&](int64_t v) { return llvm::ConstantInt::getSigned(i64, v); };
-  V a = b_.CreateFPExt(unary(in::fabs, x), f64);  // float subnormals are normal here
+  V a = b_.CreateFPExt(unary(in::fabs, x), f64);  // float subnormals are normal in double
   V d = b_.CreateFPExt(y, f64);
   constexpr int64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
   V i = b_.CreateSub(b_.CreateBitCast(a, i64), i64_of(kSqrtHalf));
@@ -282,7 +282,7 @@ llvm::Value* VectorMath::pow(V x, V y) {
   V y_odd = b_.CreateAnd(y_whole, b_.CreateFCmpUNE(unary(in::trunc, half), half));
   V negative = b_.CreateICmpSLT(bits(x), integer(x, 0));
   V ax = unary(in::fabs, x), ay = unary(in::fabs, y);
-  // Zero or infinite base, then infinite exponent: 0 or infinity by whether the power grows.
+  // Zero or infinite base, then infinite exponent: 0 or infinity, depending on whether the power grows.
   V base_edge = b_.CreateOr(b_.CreateFCmpOEQ(ax, zero), b_.CreateFCmpOEQ(ax, inf));
   V grows = b_.CreateXor(b_.CreateFCmpOEQ(ax, inf), b_.CreateFCmpOLT(y, zero));
   result = b_.CreateSelect(base_edge, b_.CreateSelect(grows, inf, zero), result);
@@ -306,7 +306,7 @@ llvm::Value* VectorMath::libm(const char* name, V a, V b) {
                                                             llvm::FunctionType::get(element, types, false));
   auto* function = llvm::cast<llvm::Function>(callee.getCallee());
   function->setDoesNotThrow();
-  function->setDoesNotAccessMemory();  // errno is nobody's business here
+  function->setDoesNotAccessMemory();  // errno is not used
   function->setWillReturn();
   auto call = [&](V x, V y) { return b ? b_.CreateCall(callee, {x, y}) : b_.CreateCall(callee, {x}); };
   if (lanes_of(a) == 1) return call(a, b);
@@ -344,7 +344,7 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
     case Intrinsic::k_ceil:
       return unary(in::ceil, x);
     case Intrinsic::k_round:
-      return unary(in::rint, x);  // halves to even: the rounding mode is never changed
+      return unary(in::rint, x);  // half to even: the rounding mode is never changed
     case Intrinsic::k_trunc:
       return unary(in::trunc, x);
     case Intrinsic::k_fabs:
@@ -379,7 +379,7 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
     case Intrinsic::k_log10: {
       if (!single) return double_log10(x);
       constexpr double kLog10e = 0.43429448190325182765, kLog10Two = 0.30102999566398119521;
-      constexpr double kTwoHi = 0x1.344p-2;  // 11 significant bits: exact times the exponent
+      constexpr double kTwoHi = 0x1.344p-2;  // 11 significant bits: its product with the exponent is exact
       return log_scaled(x, static_cast<float>(kLog10e), kLog10e - static_cast<float>(kLog10e), kTwoHi,
                         kLog10Two - kTwoHi);
     }

@@ -27,7 +27,7 @@ class VectorMath {
   // `a` are floats (ldexp_int: the second is int32). Not for reductions, if_then_else and integer functions.
   llvm::Value* emit(tir::Intrinsic op, llvm::Value* const* a);
   llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
-  llvm::Value* silu(llvm::Value* x);  // float32: x * sigmoid(x) with one rounding less
+  llvm::Value* silu(llvm::Value* x);  // float32: x * sigmoid(x) with one rounding fewer
 
  private:
   using V = llvm::Value*;
@@ -51,7 +51,7 @@ class VectorMath {
   V log_scaled(V x, double hi, double lo, double exponent_hi, double exponent_lo);
   V tanh(V x);
   V erf(V x);
-  V nearest_power(V x, double scale, V* n);  // 2^n, n the whole number next to x * scale, at least -126 and at most 127
+  V nearest_power(V x, double scale, V* n);  // 2^n, with n = x * scale rounded to an integer and clamped to [-126, 127]
   V sigmoid_divisor(V x);                    // 1 + e^-x
   V sigmoid(V x);
   V pow(V x, V y);
@@ -76,11 +76,11 @@ class VectorMath {
   V odd(V x, V t, std::span<const float> single, std::span<const double> wide);  // x + x*t * P(t)
   V trigonometric(V x, Trigonometric which);
   V near_zero(V x, Trigonometric which);
-  // The C library's function where any lane is uncommon, else `common`.
+  // Calls the C library's function if any lane is uncommon, else evaluates `common`.
   V with_fallback(V uncommon, const char* name, V x, V y, const std::function<V()>& common);
   V fmod(V x, V y);
   V atan(V x);
-  V asin_half(V x, V* within);  // asin(|x|) where `within`, else half of acos(|x|)
+  V asin_half(V x, V* within);  // asin(|x|) in lanes `within`, else half of acos(|x|)
   V asin(V x);
   V acos(V x);
   V half_exp(V a);  // e^a / 2, a >= 0

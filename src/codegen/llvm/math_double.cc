@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector math in double. The forms are the classical ones: two-constant reductions (Cody and Waite, Software Manual for
-// the Elementary Functions), log by its odd series about one, erf as 1 - exp(log(erfc)).
+// Vector math in double, in classical forms: two-constant reductions (Cody and Waite, Software Manual for the
+// Elementary Functions), log by its odd series around one, erf as 1 - exp(log(erfc)).
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -24,7 +24,7 @@ constexpr int64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
 }  // namespace
 
 llvm::Value* VectorMath::double_power(V n) {
-  // Beside 1.5 * 2^52 a double has no fraction: its low bits are n, which the shift brings to the exponent's place.
+  // Adding 1.5 * 2^52 removes a double's fraction: its low bits are n, which a shift moves to the exponent.
   constexpr double kShift = 0x1.8p52 + 1023;
   llvm::Type* i64 = with_lanes(b_.getInt64Ty(), lanes_of(n));
   V low = b_.CreateBitCast(b_.CreateFAdd(n, number(n, kShift)), i64);
@@ -35,7 +35,7 @@ llvm::Value* VectorMath::double_scaled(V x, V n) {
   if (has_scalef_ && lanes_of(x) == 8)
     return b_.CreateIntrinsic(in::x86_avx512_mask_scalef_pd_512, {},
                               {x, n, x, llvm::Constant::getAllOnesValue(b_.getInt8Ty()), b_.getInt32(4)});
-  // Two factors, each a normal number: the last product rounds once into the subnormal range or to infinity.
+  // Two factors, each a normal number: only the last product rounds, into the subnormal range or to infinity.
   V half = unary(in::floor, b_.CreateFMul(n, number(n, 0.5)));
   return b_.CreateFMul(b_.CreateFMul(x, double_power(half)), double_power(b_.CreateFSub(n, half)));
 }
@@ -71,7 +71,7 @@ llvm::Value* VectorMath::double_log(V x, double base, double base_low, double ex
   V subnormal = b_.CreateFCmpOLT(x, number(x, 0x1p-1022));
   V scaled = b_.CreateSelect(subnormal, b_.CreateFMul(x, number(x, 0x1p54)), x);
   V i = b_.CreateSub(b_.CreateBitCast(scaled, i64), whole(kSqrtHalf));
-  // Narrow before it is converted: AVX2 has no conversion of 64-bit integers.
+  // Truncated before the conversion: AVX2 cannot convert 64-bit integers.
   V e = b_.CreateSIToFP(b_.CreateTrunc(b_.CreateAShr(i, whole(52)), integer(x, 0)->getType()), x->getType());
   e = b_.CreateFSub(e, b_.CreateSelect(subnormal, number(x, 54), number(x, 0)));
   V m = b_.CreateBitCast(b_.CreateAdd(b_.CreateAnd(i, whole(0xfffffffffffff)), whole(kSqrtHalf)), x->getType());
@@ -104,7 +104,7 @@ llvm::Value* VectorMath::double_log10(V x) {
 llvm::Value* VectorMath::double_tanh(V x) {
   V a = unary(in::fabs, x), t = b_.CreateFMul(x, x);
   V small = fma(b_.CreateFMul(x, t), horner(t, kTanhDouble, std::size(kTanhDouble)), x);
-  // From 20 on the nearest number is 1.
+  // From 20 on it rounds to 1.
   V n, p = double_exp_core(below(b_.CreateFAdd(a, a), 40.0), &n);
   V d = fma(p, double_power(n), number(x, 1));
   V large = b_.CreateFSub(number(x, 1), b_.CreateFDiv(number(x, 2), d));
@@ -119,7 +119,7 @@ llvm::Value* VectorMath::double_sigmoid(V x) {
 llvm::Value* VectorMath::double_erf(V x) {
   V a = unary(in::fabs, x), t = b_.CreateFMul(x, x);
   V small = fma(x, horner(below(t, 1.0), kErfSmallDouble, std::size(kErfSmallDouble)), x);
-  // From 5.92 on the nearest number is 1.
+  // From 5.92 on it rounds to 1.
   V n, p = double_exp_core(horner(below(a, 6.0), kErfcLogDouble, std::size(kErfcLogDouble)), &n);
   V large = fma(b_.CreateFNeg(p), double_power(n), number(x, 1));
   large = b_.CreateBinaryIntrinsic(in::copysign, large, x);

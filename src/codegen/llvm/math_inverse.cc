@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trigonometric, hyperbolic and inverse functions, in float32 and double alike: reductions to short intervals around
-// zero, then odd polynomials (tools/fit_vector_math).
+// Trigonometric, hyperbolic and inverse functions in float32 and double: reduction to short intervals around zero, then
+// odd polynomials (tools/fit_vector_math).
 #include <llvm/IR/IRBuilder.h>
 
 #include <iterator>
@@ -20,7 +20,7 @@ constexpr double kPi2 = 1.57079632679489661923, kPi2DoubleLow = 0x1.1a62633145c0
 
 bool is_double(llvm::Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
-// A constant as the sum of two numbers of x's type.
+// Splits a constant into the sum of two numbers of x's type.
 std::pair<double, double> in_two(llvm::Value* x, double value, double low) {
   if (is_double(x)) return {value, low};
   const double hi = static_cast<float>(value);
@@ -36,7 +36,7 @@ llvm::Value* VectorMath::odd(V x, V t, std::span<const float> single, std::span<
 }
 
 llvm::Value* VectorMath::trigonometric(V x, Trigonometric which) {
-  // Cody-Waite reduction by pi/2 in pieces holds below a limit; beyond it, and for infinities, libm.
+  // Cody-Waite reduction by pi/2 is accurate below a limit; beyond it, and for infinities, libm is called.
   const double limit = is_double(x) ? 1e6 : 32768;
   V a = unary(in::fabs, x);
   V far = b_.CreateFCmpUGE(a, number(x, limit));
@@ -47,8 +47,8 @@ llvm::Value* VectorMath::trigonometric(V x, Trigonometric which) {
 llvm::Value* VectorMath::near_zero(V x, Trigonometric which) {
   const bool wide = is_double(x);
   V n = unary(in::rint, b_.CreateFMul(x, number(x, 1 / kPi2)));
-  // pi/2 in pieces, beyond double's precision in sum. With fma they need not be short; without it every product but the
-  // last must be exact: 9 bits by n < 2^15. Those of double are short in any case: 33 bits by n < 2^20.
+  // pi/2 as a sum of pieces that exceeds double precision. With fma they can have full length; without it every product
+  // but the last must be exact: 9 bits for n < 2^15. In double they are always short: 33 bits for n < 2^20.
   constexpr double kFma[] = {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50};
   constexpr double kShort[] = {0x1.92p+0, 0x1.fbp-12, 0x1.51p-22, 0x1.0bp-34, 0x1.184698p-44};
   constexpr double kDouble[] = {0x1.921fb544p+0, 0x1.0b4611a6p-34, 0x1.3198a2e037073p-69};
@@ -72,7 +72,7 @@ llvm::Value* VectorMath::near_zero(V x, Trigonometric which) {
     negative = is_odd;
   }
   fast = b_.CreateSelect(negative, b_.CreateFNeg(fast), fast);
-  if (which != Trigonometric::kCos) fast = b_.CreateSelect(b_.CreateFCmpOEQ(x, number(x, 0)), x, fast);  // -0 stays
+  if (which != Trigonometric::kCos) fast = b_.CreateSelect(b_.CreateFCmpOEQ(x, number(x, 0)), x, fast);  // keeps -0
   return fast;
 }
 
@@ -98,18 +98,18 @@ llvm::Value* VectorMath::with_fallback(V uncommon, const char* name, V x, V y, c
 }
 
 llvm::Value* VectorMath::fmod(V x, V y) {
-  // x - q * y is exact for the whole quotient q, and for its neighbours; a quotient rounded in double is one of these
-  // below 2^51. Anything else, division by zero and infinities among it, is libm's.
+  // x - q * y is exact for the integral quotient q and its neighbours; below 2^51 a quotient rounded in double is one
+  // of these. Everything else, including division by zero and infinities, goes to libm.
   if (!has_fma_) return libm("fmod", x, y);
   llvm::Type* f64 = with_lanes(b_.getDoubleTy(), lanes_of(x));
   V a = is_double(x) ? x : b_.CreateFPExt(x, f64), b = is_double(y) ? y : b_.CreateFPExt(y, f64);
   V quotient = b_.CreateFDiv(a, b);
   V size = unary(in::fabs, b), far = b_.CreateFCmpUGE(unary(in::fabs, quotient), number(a, 0x1p51));
-  far = b_.CreateOr(far, b_.CreateFCmpOLT(size, number(a, 0x1p-900)));  // products that would not be exact
+  far = b_.CreateOr(far, b_.CreateFCmpOLT(size, number(a, 0x1p-900)));  // products would be inexact
   far = b_.CreateOr(far, b_.CreateFCmpUGE(size, number(a, 0x1p1000)));
   return with_fallback(far, "fmod", x, y, [&]() -> V {
     V r = fma(b_.CreateFNeg(unary(in::trunc, quotient)), b, a);
-    // The sign is x's: a quotient that was rounded up left too little.
+    // The result has x's sign: if the quotient was rounded up, the remainder is too small by one divisor.
     V toward = b_.CreateBinaryIntrinsic(in::copysign, size, a);
     V crossed =
         b_.CreateFCmpOLT(b_.CreateFMul(r, b_.CreateBinaryIntrinsic(in::copysign, number(a, 1), a)), number(a, 0));
@@ -145,7 +145,7 @@ llvm::Value* VectorMath::atan(V x) {
 }
 
 llvm::Value* VectorMath::asin_half(V x, V* within) {
-  // Up to 1/2 the series itself; above asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)), whose radicand is exact.
+  // Up to 1/2 by the series; above, asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)), whose radicand is exact.
   V a = unary(in::fabs, x);
   *within = b_.CreateFCmpOLE(a, number(x, 0.5));
   V half = b_.CreateFMul(b_.CreateFSub(number(x, 1), a), number(x, 0.5));
@@ -173,7 +173,7 @@ llvm::Value* VectorMath::acos(V x) {
 }
 
 llvm::Value* VectorMath::half_exp(V a) {
-  // The exponent is lowered instead of the power halved: the power may overflow where its half does not.
+  // Decreases the exponent instead of halving the power, which may overflow where its half does not.
   if (is_double(a)) {
     V n, p = double_exp_core(below(a, 712.0), &n);
     return double_scaled(p, b_.CreateFSub(n, number(a, 1)));
@@ -197,7 +197,7 @@ llvm::Value* VectorMath::sinh(V x) {
 }
 
 llvm::Value* VectorMath::log_one_plus(V u, V instead, V argument, double offset) {
-  // What 1 + u loses comes back to first order; where `instead` is on, log(argument) + offset.
+  // A first-order correction restores what 1 + u loses; in lanes `instead`, log(argument) + offset.
   V w = b_.CreateFAdd(u, number(u, 1));
   V lost = b_.CreateFDiv(b_.CreateFSub(u, b_.CreateFSub(w, number(u, 1))), w);
   w = b_.CreateSelect(instead, argument, w);
@@ -207,7 +207,7 @@ llvm::Value* VectorMath::log_one_plus(V u, V instead, V argument, double offset)
 
 namespace {
 constexpr double kLn2 = 0.69314718055994530942;
-// From here on x^2 + 1 is x^2 in x's type.
+// From here on x^2 + 1 rounds to x^2.
 double square_is_all(llvm::Value* x) { return is_double(x) ? 0x1p28 : 0x1p13; }
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects beside a model's own: names that a link needs, and the modules that a library imports.
+// Auxiliary objects: stubs that a link needs, and a library's imported modules.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -20,7 +20,7 @@ Result<std::string> stub_object(std::span<const std::string> names, const Target
   for (const std::string& name : names) {
     auto* function = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), false),
                                             llvm::GlobalValue::ExternalLinkage, name, module);
-    function->setDoesNotThrow();  // what throws on ARM names a function of the unwinder's
+    function->setDoesNotThrow();  // a throwing function would reference the unwinder on ARM
     llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", function));
     b.CreateRetVoid();
   }
@@ -40,7 +40,7 @@ Result<std::string> compile_imports(std::string_view tree, const Target& target)
                                         true, llvm::GlobalValue::ExternalLinkage,
                                         llvm::ConstantDataArray::getString(context, bytes, false), kImportsSymbol);
   blob->setAlignment(llvm::Align(8));
-  // As far from the code as it likes, where it would push the code's data out of reach.
+  // A large blob goes to a section out of the code's reach, so that it does not push the code's data away.
   if (is_x86_64(target) && bytes.size() > (size_t{1} << 30)) blob->setSection(".lrodata");
   return emit_machine_code(module, *machine, false);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which CPU code is generated for: the host's or a named one, its vectors and the features code may use.
+// Resolves the CPU to generate code for, the host's or a named one, with its vectors and features.
 #include <elf.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/Config/llvm-config.h>
@@ -49,7 +49,7 @@ void initialize_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(), LLVMInitializeX86TargetMC(),
-        LLVMInitializeX86AsmPrinter(), LLVMInitializeX86AsmParser();  // of inline assembly
+        LLVMInitializeX86AsmPrinter(), LLVMInitializeX86AsmParser();  // for inline assembly
     LLVMInitializeAArch64TargetInfo(), LLVMInitializeAArch64Target(), LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
     LLVMInitializeARMTargetInfo(), LLVMInitializeARMTarget(), LLVMInitializeARMTargetMC();
@@ -74,8 +74,8 @@ TargetMachinePtr make_target_machine(const Target& target, Effort effort) {
   const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(target.mtriple, error);
   TW_ICHECK(backend != nullptr, error);
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only what carries the contract flag
-  options.UseInitArray = true;                           // constructors where every linker looks for them
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only for operations with the contract flag
+  options.UseInitArray = true;                           // constructors in .init_array, which all linkers support
   options.MCOptions.ABIName = target.mabi;
   if (!target.mfloat_abi.empty())
     options.FloatABIType = target.mfloat_abi == "hard" ? llvm::FloatABI::Hard : llvm::FloatABI::Soft;
@@ -84,9 +84,9 @@ TargetMachinePtr make_target_machine(const Target& target, Effort effort) {
 #else
   auto level = effort == Effort::kKernel ? llvm::CodeGenOpt::Default : llvm::CodeGenOpt::Less;
 #endif
-  // What a program without an operating system is made of lies where it was linked.
+  // Programs without an operating system run at the address they were linked for.
   const auto relocation = is_bare_metal(target) ? llvm::Reloc::Static : llvm::Reloc::PIC_;
-  const bool medium = processor_of(target).architecture == Architecture::kRiscv64;  // its small one ends at 2 GiB
+  const bool medium = processor_of(target).architecture == Architecture::kRiscv64;  // the small one is limited to 2 GiB
   return TargetMachinePtr(
       backend->createTargetMachine(target.mtriple, target.mcpu, feature_string(target), options, relocation,
                                    medium ? llvm::CodeModel::Medium : llvm::CodeModel::Small, level));
@@ -96,9 +96,9 @@ std::string llvm_version() { return LLVM_VERSION_STRING; }
 
 namespace {
 
-// The features of this machine's processor that its model alone does not say.
+// Adds the features of this machine's processor that differ from its model.
 void add_host_differences(const llvm::Target& backend, Target* target) {
-  // A virtual machine may hide features its CPU model has, and an unknown model has features "generic" lacks.
+  // A virtual machine may hide features of the CPU model, and an unknown CPU has features that "generic" lacks.
   std::unique_ptr<llvm::MCSubtargetInfo> model(backend.createMCSubtargetInfo(target->mtriple, target->mcpu, ""));
   llvm::StringMap<bool> host_has = host_features();
   std::vector<std::string> differences;
@@ -111,15 +111,15 @@ void add_host_differences(const llvm::Target& backend, Target* target) {
   target->mattr.insert(target->mattr.begin(), differences.begin(), differences.end());
 }
 
-// The triple as LLVM writes it, for code of the kind that the processor runs.
+// LLVM's triple, for the kind of code that the processor runs.
 std::string triple_of(const Target& target, const std::string& host) {
   llvm::Triple triple(target.mtriple.empty() ? host : llvm::Triple::normalize(target.mtriple));
-  // Debian's name of its 32-bit ARM, whose processors are of the seventh version.
+  // Debian's name for 32-bit ARM, version 7.
   if (triple.getArchName() == "arm" && triple.getEnvironment() == llvm::Triple::GNUEABIHF) triple.setArchName("armv7a");
   return triple.str();
 }
 
-// Processors of ARM's M profile know the short instructions only.
+// ARM's M profile only supports Thumb instructions.
 void use_thumb(const llvm::Target& backend, Target* target) {
   std::unique_ptr<llvm::MCSubtargetInfo> info(
       backend.createMCSubtargetInfo(target->mtriple, target->mcpu, join_features(*target)));
@@ -139,7 +139,7 @@ Status check_features(const llvm::MCSubtargetInfo& all, const Target& target, co
   return Ok{};
 }
 
-// -mabi= and -mfloat-abi=, with what they are where the target does not say.
+// Completes and checks -mabi= and -mfloat-abi=.
 Status settle_abi(const Processor& processor, Target* target) {
   const bool arm = processor.architecture == Architecture::kArm;
   if (!target->mfloat_abi.empty() && !arm)
@@ -162,7 +162,7 @@ Status settle_abi(const Processor& processor, Target* target) {
   return Ok{};
 }
 
-// The vectors that kernels are made of. Where a processor has none they are two numbers long, and scalars in the end.
+// The vector size for kernels. Without vector units it is two elements, which become scalars in the end.
 void settle_vectors(const Processor& processor, Target* target) {
   auto has = [&](const char* name) { return has_feature(*target, name); };
   auto vectors = [&](int bits, int registers) { target->vector_bits = bits, target->vector_registers = registers; };
@@ -214,10 +214,10 @@ Result<Target> resolve_cpu(Target target) {
     add_host_differences(*backend, &target);
   } else if (target.mcpu.empty()) {
     target.mcpu = processor->default_cpu;
-    // Systems that pass floats in registers are for processors that have NEON, but for the oldest.
+    // Hard-float systems have processors with NEON, except the oldest.
     if (processor->architecture == Architecture::kArm && target.mtriple.ends_with("gnueabihf"))
       target.mattr.insert(target.mattr.begin(), "+neon");
-    // What every Linux of RISC-V is compiled for; a processor without one may have as little as it likes.
+    // The base that all RISC-V Linux systems are compiled for; bare-metal processors may have less.
     if (processor->elf_machine == EM_RISCV && target.mattr.empty()) {
       target.mattr = {"+m", "+a", "+c"};
       if (!is_bare_metal(target) && target.mtriple.find("-linux") != std::string::npos)
@@ -237,14 +237,15 @@ Result<Target> resolve_cpu(Target target) {
   TW_TRY_STATUS(settle_abi(*processor, &target));
   settle_vectors(*processor, &target);
   if (target.vector_width > 0) {
-    // A register of an older processor holds a piece of a vector; one that has wider vectors has as many narrow ones.
+    // A narrower register holds a piece of a vector; a processor with wider vectors has proportionally more narrow
+    // ones.
     const int pieces = std::max(1, target.vector_width / target.vector_bits);
     target.vector_registers = std::max(4, target.vector_registers / pieces);
     target.vector_bits = target.vector_width;
   }
   const bool unnamed = target.mcpu == "generic" && processor->architecture != Architecture::kX86_64;
   target.machine = machine_model_of(unnamed ? processor->model : target.mcpu);
-  // A file that is damaged counts as none here; `tilewright targets` says so.
+  // A damaged file counts as missing here; `tilewright targets` reports it.
   if (native || (here && target.mcpu == llvm::sys::getHostCPUName()))
     if (auto profile = stored_machine_profile(target.mcpu, target.vector_bits); profile.ok() && *profile)
       apply(**profile, &target.machine);

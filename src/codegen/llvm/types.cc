@@ -44,7 +44,7 @@ llvm::Type* element_type(llvm::LLVMContext& c, DataType dtype) {
   return nullptr;
 }
 
-// The same shape (scalar or vector) over another element type.
+// The same shape (scalar or vector) with another element type.
 llvm::Type* reshape_type(Value* like, llvm::Type* element) { return with_lanes(element, lanes_of(like)); }
 
 Value* int_like(Value* like, uint64_t value) { return llvm::ConstantInt::get(like->getType(), value); }
@@ -55,7 +55,7 @@ Value* half_bits_to_float(llvm::IRBuilderBase& b, Value* bits) {
   Value* h = b.CreateZExt(bits, i32);
   Value* sign = b.CreateShl(b.CreateAnd(h, int_like(h, 0x8000)), int_like(h, 16));
   Value* magnitude = b.CreateAnd(h, int_like(h, 0x7fff));
-  // Subnormal halves are small integers times 2^-24; going through an integer conversion survives denormals-are-zero.
+  // Subnormal halves are small integers times 2^-24; converting via an integer works under denormals-are-zero.
   Value* subnormal =
       b.CreateBitCast(b.CreateFMul(b.CreateUIToFP(magnitude, f32), llvm::ConstantFP::get(f32, 0x1p-24)), i32);
   Value* normal = b.CreateAdd(b.CreateShl(magnitude, int_like(h, 13)), int_like(h, 112u << 23));
@@ -72,7 +72,7 @@ Value* float_to_half_bits(llvm::IRBuilderBase& b, Value* value) {
   Value* a = b.CreateXor(bits, sign);
   Value* special =
       b.CreateSelect(b.CreateICmpUGT(a, int_like(a, 0x7f800000)), int_like(a, 0x7e00), int_like(a, 0x7c00));
-  // Adding 0.5 puts a subnormal half's last bit at the float's last bit, so that the addition rounds it.
+  // Adding 0.5 aligns a subnormal half's last bit with the float's, so that the addition rounds it.
   Value* half = llvm::ConstantFP::get(value->getType(), 0.5);
   Value* sum = b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(a, value->getType()), half), i32);
   Value* subnormal = b.CreateSub(sum, int_like(a, 0x3f000000));
@@ -85,7 +85,7 @@ Value* float_to_half_bits(llvm::IRBuilderBase& b, Value* value) {
   return b.CreateTrunc(out, reshape_type(value, b.getInt16Ty()));
 }
 
-// float8 and float4: every value is a float32, so that decoding is exact; see small_float.cc for the special codes.
+// Decodes float8 and float4, exactly, since all values are float32 values; special codes as in small_float.cc.
 Value* tiny_bits_to_float(llvm::IRBuilderBase& b, Value* raw, SmallFloatFormat f) {
   llvm::Type* i32 = reshape_type(raw, b.getInt32Ty());
   llvm::Type* f32 = reshape_type(raw, b.getFloatTy());
@@ -136,7 +136,7 @@ Value* float_to_tiny_bits(llvm::IRBuilderBase& b, Value* value, SmallFloatFormat
     Value* rounded = b.CreateAdd(b.CreateAdd(a, imm((uint64_t{1} << (shift - 1)) - 1)), odd);
     Value* normal = b.CreateLShr(b.CreateSub(rounded, imm(static_cast<uint64_t>(127 - f.bias) << 23)),
                                  imm(static_cast<uint64_t>(shift)));
-    // Adding a power of two whose last bit is the format's smallest subnormal makes the addition round to it.
+    // Adding a power of two whose last bit is the smallest subnormal makes the addition round to the format.
     Value* magic = llvm::ConstantFP::get(value->getType(), std::ldexp(1.0, 24 - f.bias - f.mantissa_bits));
     Value* sum = b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(a, value->getType()), magic), i32);
     Value* subnormal = b.CreateSub(sum, b.CreateBitCast(magic, i32));
@@ -157,7 +157,7 @@ Value* float_to_tiny_bits(llvm::IRBuilderBase& b, Value* value, SmallFloatFormat
   return b.CreateTrunc(code, reshape_type(value, element));
 }
 
-// double to float32 rounded to odd: a second rounding to a narrower format then gives the correctly rounded result.
+// double to float32 with rounding to odd: a second rounding to a narrower format is then correct.
 Value* double_to_float_odd(llvm::IRBuilderBase& b, Value* value) {
   llvm::Type* f32 = reshape_type(value, b.getFloatTy());
   llvm::Type* i32 = reshape_type(value, b.getInt32Ty());
@@ -215,12 +215,12 @@ Value* from_storage(llvm::IRBuilderBase& b, Value* value, DataType dtype) {
 
 namespace {
 
-// Elsewhere LLVM calls a function for it that not every system has.
+// Otherwise LLVM calls a support function that not every system has.
 bool converts_halves(const Target& target) {
   return has_feature(target, "f16c") || processor_of(target).architecture == Architecture::kAArch64;
 }
 
-// Between formats of 16 bits or fewer and float32; rounding to nearest, ties to even.
+// Conversions between formats of 16 bits or fewer and float32; round to nearest, ties to even.
 Value* widen_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const Target& target) {
   llvm::Type* f32 = reshape_type(value, b.getFloatTy());
   if (dtype.bits < 16) return tiny_bits_to_float(b, value, small_float_format(dtype.code));
@@ -277,7 +277,7 @@ Value* convert(llvm::IRBuilderBase& b, Value* value, DataType from, DataType to,
   if (from.is_float() && to.is_float()) return b.CreateFPCast(value, type);
   if (to.is_float()) return int_to_float(b, value, from, type);
   if (from.is_float()) {
-    // Narrow integers go through a wider signed one and wrap, as compilers do on x86 and numpy shows.
+    // Narrow integers are converted via a wider signed one and wrap, as compilers do on x86 and as in numpy.
     if (to.is_uint() && to.bits == 64) return b.CreateFreeze(b.CreateFPToUI(value, type));
     int bits = to.is_int() ? (to.bits < 32 ? 32 : to.bits) : (to.bits < 32 ? 32 : 64);
     Value* wide = b.CreateFreeze(b.CreateFPToSI(value, reshape_type(value, b.getIntNTy(static_cast<unsigned>(bits)))));

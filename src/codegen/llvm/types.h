@@ -17,7 +17,7 @@ namespace tilewright::codegen {
 
 bool is_small_float(DataType dtype);  // of 16 bits or fewer
 uint64_t small_float_bits(DataType dtype, double value);
-// Null where code generation has no such type (strings, complex numbers).
+// Null for types without code generation (strings, complex numbers).
 llvm::Type* value_type(llvm::LLVMContext& context, DataType dtype);
 llvm::Type* storage_type(llvm::LLVMContext& context, DataType dtype);
 llvm::Type* with_lanes(llvm::Type* element, int lanes);
@@ -26,7 +26,8 @@ int lanes_of(llvm::Value* value);
 llvm::Value* to_storage(llvm::IRBuilderBase& b, llvm::Value* value, DataType dtype);
 llvm::Value* from_storage(llvm::IRBuilderBase& b, llvm::Value* value, DataType dtype);
 
-// Value conversion by C rules. Float to integer out of range gives some value, never undefined behaviour.
+// Value conversion by C's rules. An out-of-range float to integer conversion gives an arbitrary value, not undefined
+// behaviour.
 llvm::Value* convert(llvm::IRBuilderBase& b, llvm::Value* value, DataType from, DataType to, const Target& target);
 
 }  // namespace tilewright::codegen

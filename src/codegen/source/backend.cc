@@ -23,7 +23,7 @@ constexpr tir::KernelPass kSourceLegalize[] = {
 };
 constexpr const char* kSourceForms[] = {"c"};
 
-// Processors of 32 bits without vectors, on which quantised models stay bytes (relay/passes/quantize/byte_products.h).
+// 32-bit processors without vectors, on which quantised models keep bytes (relay/passes/quantize/byte_products.h).
 constexpr const char* kSmallProcessors[] = {"cortex-m0",  "cortex-m0plus", "cortex-m3",  "cortex-m4", "cortex-m7",
                                             "cortex-m23", "cortex-m33",    "cortex-m55", "cortex-m85"};
 
@@ -50,8 +50,8 @@ Result<Target> resolve_c(Target target) {
     return Diagnostic(ErrorCode::kUnknownTarget, "the target c is for any processor and takes no -mattr or -mtriple",
                       {}, "leave them out and give them to the C compiler, or use the target llvm");
   if (!target.mcpu.empty()) return resolve_small(std::move(target));
-  // Templates become tiles of scalars, two floats or a double for each of these registers: as many as a small register
-  // file holds. Layouts are plain below 128 bits.
+  // Templates use this as tiles of scalars, two floats or a double per register: as many as a small register file
+  // holds. Below 128 bits layouts stay plain.
   target.vector_bits = 64, target.vector_registers = 8;
   target.machine.source = MachineModel::Source::kTable, target.machine.family = "any processor that C is for";
   target.machine.gflops = 4, target.machine.l1_gbps = 16, target.machine.l2_gbps = 12, target.machine.l3_gbps = 10,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of C in the table of backends: C99 for any processor.
+// C's row in the table of backends: C99 for any processor.
 #pragma once
 #include "codegen/backend.h"
 

@@ -23,7 +23,7 @@ bool is_leaf(const PrimExpr& e) {
 
 struct CMathName {
   Intrinsic op;
-  const char* name;  // of the function on double
+  const char* name;  // the function's name for double
 };
 constexpr CMathName kCMathNames[] = {
     {Intrinsic::k_exp, "exp"},     {Intrinsic::k_log, "log"},           {Intrinsic::k_sqrt, "sqrt"},
@@ -129,7 +129,7 @@ CPrinter::Code CPrinter::uncached(const PrimExpr& e) {
   }
 }
 
-// The value of an integer expression in C's int or wider, as one of its dtype: wrapped.
+// An integer expression in C's int or wider, wrapped to its dtype.
 CPrinter::Code CPrinter::wrapped(DataType t, const std::string& text) {
   if (t.bits == 8 || t.bits >= 16) return {format("({})({})", c_type(t), text), kUnary};
   const int all = (1 << t.bits) - 1, sign = 1 << (t.bits - 1);
@@ -159,7 +159,7 @@ CPrinter::Code CPrinter::binary(const tir::BinaryNode& n) {
   return n.dtype.is_float() ? float_binary(n) : integer_binary(n);
 }
 
-// Compilers warn of comparisons that the type decides.
+// Folds comparisons that the type decides, about which compilers would warn.
 std::optional<CPrinter::Code> CPrinter::decided(const tir::BinaryNode& n) {
   const DataType t = n.a->dtype;
   if (!t.is_integral() || t.bits >= 64) return std::nullopt;
@@ -197,12 +197,12 @@ CPrinter::Code CPrinter::float_binary(const tir::BinaryNode& n) {
 
 CPrinter::Code CPrinter::integer_binary(const tir::BinaryNode& n) {
   const DataType t = n.dtype;
-  // Smaller ones are computed in C's int and wrapped; the wide unsigned wrap by themselves.
+  // Narrow integers are computed in C's int and wrapped; wide unsigned ones wrap by themselves.
   const bool small = t.bits < 32, plain = t.is_uint() && !small;
   auto sum = [&](const char* sign, const char* name, Level level, Level right) -> Code {
     if (is_index(n.a) && is_index(n.b)) return infix(n, sign, level, level, right);
     if (small) {
-      // A product of two uint16 may exceed int.
+      // A product of two uint16 may overflow int.
       const std::string a = at(n.a, level), b = at(n.b, right);
       return wrapped(t, (level == kProduct && t.is_uint() && t.bits == 16 ? "1u * " : "") + a + sign + b);
     }
@@ -282,7 +282,7 @@ CPrinter::Code CPrinter::cast(const tir::CastNode& n) {
     return {format("tw_round_to_i32({})", code(rounded->args[0]).text), kAtom};
   const std::string value = at(n.value, kUnary);
   if (is_bits_float(to)) {
-    // Wide integers and doubles have more bits than a float holds.
+    // Wide integers and doubles have more bits than a float.
     std::string narrow = value;
     if (from == kFloat64 || (from.is_integral() && from.bits >= 32))
       narrow = format("tw_f64_to_f32_odd({}{})", from == kFloat64 ? "" : "(double)", value);
@@ -293,7 +293,7 @@ CPrinter::Code CPrinter::cast(const tir::CastNode& n) {
   if (to.is_bool()) return {format("{} != {}", value, from.is_float() ? c_float(0, from) : "0"), kCompare};
   if (to.is_float() || from.is_bool()) return {format("({}){}", c_type(to), value), kUnary};
   if (from.is_float()) {
-    // Narrow integers go through a wider one and wrap.
+    // Narrow integers are converted via a wider one and wrap.
     const DataType over = to.bits < 32 ? kInt32 : to == kUInt32 ? kInt64 : to;
     const std::string number = format("tw_{}_to_{}({})", c_suffix(from), c_suffix(over), code(n.value).text);
     return over == to ? Code{number, kAtom} : wrapped(to, number);
@@ -311,7 +311,7 @@ CPrinter::Code CPrinter::reinterpret(const tir::ReinterpretNode& n) {
     const std::string base = buffers_[bytes->buffer.get()], first = at(ramp->base, kSum);
     return {format("({})tw_word_of_{}({} + {})", c_type(to), from.lanes, base, first), kUnary};
   }
-  // Small floats are their bits already.
+  // Small floats are represented by their bits.
   auto is_float_in_c = [](DataType t) { return t.is_float() && t.bits > 16; };
   if (is_float_in_c(from) != is_float_in_c(to))
     return {format("tw_bits_{}_to_{}({})", c_suffix(from), c_suffix(to), code(n.value).text), kAtom};
@@ -371,7 +371,7 @@ CPrinter::Code CPrinter::call(const tir::CallNode& n) {
   return {"0", kAtom};
 }
 
-// Only the chosen side is evaluated: what a side needs before it stands inside its branch.
+// Evaluates only the selected side: its temporaries are declared inside its branch.
 CPrinter::Code CPrinter::choice(const tir::CallNode& n) {
   const std::string condition = at(n.args[0], kOr);
   const std::string before = std::move(text_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that generated C calls. Only those that a file calls are in it, so that a compiler has nothing unused
-// to complain about.
+// Helper functions of generated C. A file contains only those
+// it calls, so that compilers do not warn of unused ones.
 #include <cctype>
 #include <set>
 #include <string>
@@ -37,7 +37,7 @@ void add_float_helpers(std::vector<CHelper>* out) {
   }
 }
 
-// Both give the second where either is NaN.
+// Both return the second operand if either is NaN.
 void add_choice_helpers(std::vector<CHelper>* out) {
   for (const auto& [suffix, type] :
        {std::pair("f32", "float"), std::pair("f64", "double"), std::pair("i32", "int32_t"), std::pair("i64", "int64_t"),
@@ -48,8 +48,8 @@ void add_choice_helpers(std::vector<CHelper>* out) {
                              type, sign)});
 }
 
-// Words of bytes and of halves: instructions of the Cortex-M with DSP extension, by the names that Arm's C compilers
-// share; elsewhere C that gives the same bits.
+// Operations on words of bytes and halfwords: instructions of Cortex-M with the DSP extension, by the intrinsics common
+// to C compilers for Arm; elsewhere equivalent C.
 void add_word_helpers(std::vector<CHelper>* out) {
   out->push_back({"tw_word_of_2",
                   "static inline uint32_t tw_word_of_2(const void *bytes) {\n"
@@ -83,7 +83,7 @@ void add_word_helpers(std::vector<CHelper>* out) {
                                               "  return (int32_t)(((uint32_t){2});\n"
                                               "#endif\n}}\n",
                                               name, instruction, c)});
-  // Arm's C has no name for a rotation inside the instruction.
+  // Arm's C has no intrinsic for the instruction's rotation.
   for (const auto& [name, which, shift] : {std::tuple("even", "0 and 2", 0), std::tuple("odd", "1 and 3", 8)}) {
     const auto instruction = [&, odd = shift != 0](const char* mnemonic, const char* operands, const char* a) {
       if (!odd) return format("  return __{}({}b);\n", mnemonic, a);
@@ -128,7 +128,7 @@ void add_integer_helpers(std::vector<CHelper>* out) {
     out->push_back(
         {format("tw_shr_u{}", bits),
          format("static inline {1} tw_shr_u{0}({1} a, {1} b) {{ return a >> (b & {2}); }}\n", bits, u, bits - 1)});
-    // Undefined in the model's terms as well; here they give some value.
+    // Undefined in the model as well; here the result is arbitrary.
     out->push_back({format("tw_div_i{}", bits), format("static inline {1} tw_div_i{0}({1} a, {1} b) {{\n"
                                                        "  return b == 0 || (b == -1 && a == {2}) ? a : a / b;\n}}\n",
                                                        bits, i, smallest)});
@@ -168,8 +168,8 @@ void add_integer_helpers(std::vector<CHelper>* out) {
                   "  return bits;\n}\n"});
 }
 
-// The nearest whole number as an integer, ties to even. A Cortex-M has an instruction for it, and none for rounding
-// among floats.
+// Rounds to an integer, ties to even. A Cortex-M has an
+// instruction for this, but none for rounding to a float.
 void add_rounded_integer_helper(std::vector<CHelper>* out) {
   out->push_back({"tw_round_to_i32",
                   "static inline int32_t tw_round_to_i32(float x) {\n"
@@ -186,7 +186,7 @@ void add_rounded_integer_helper(std::vector<CHelper>* out) {
                   "#endif\n}\n"});
 }
 
-// Where no instruction rounds, a sum does that has no room for fractions.
+// Without a rounding instruction: adds and subtracts a number so large that no fraction bits remain.
 void add_rounding_helper(std::vector<CHelper>* out) {
   out->push_back({"tw_rint_f32",
                   "static inline float tw_rint_f32(float x) {\n"
@@ -199,10 +199,10 @@ void add_rounding_helper(std::vector<CHelper>* out) {
                   "#endif\n}\n"});
 }
 
-// Conversions that C leaves undefined out of range give some value; the sources of NaN the smallest one.
+// Out-of-range conversions, undefined in C, give arbitrary values; NaN gives the smallest.
 void add_conversion_helpers(std::vector<CHelper>* out) {
   for (const auto& [suffix, type, f] : {std::tuple("f32", "float", "f"), std::tuple("f64", "double", "")}) {
-    // Between floats, lest a processor without doubles computes in them; the nearest there is.
+    // Uses float constants, so that processors without double arithmetic avoid it; the nearest representable bounds.
     out->push_back(*f ? CHelper{"tw_f32_to_i32",
                                 "static inline int32_t tw_f32_to_i32(float x) {\n"
                                 "#if defined(__ARM_FP)\n"
@@ -337,7 +337,7 @@ const std::vector<CHelper>& c_helper_table() {
 }  // namespace
 
 std::string c_helpers(const std::string& code) {
-  // The names that are called, by one look over the text.
+  // Finds the called names by one scan of the text.
   std::set<std::string> called;
   auto look = [&](const std::string& text) {
     for (size_t at = text.find("tw_"); at != std::string::npos; at = text.find("tw_", at + 3)) {
@@ -352,7 +352,7 @@ std::string c_helpers(const std::string& code) {
     for (const CHelper& h : c_helper_table())
       if (called.count(h.name) != 0) look(h.text);
   }
-  // A helper is defined behind those it calls: the conversions of bits come first of all.
+  // Helpers are defined after those they call; bit conversions come first.
   std::string first, rest;
   for (const CHelper& h : c_helper_table())
     if (called.count(h.name) != 0) (h.name.rfind("tw_bits_", 0) == 0 ? first : rest) += h.text;

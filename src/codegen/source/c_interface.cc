@@ -11,13 +11,13 @@
 namespace tilewright::codegen {
 namespace {
 
-// Letters and digits stay, everything else is an underscore, as in the classic stack.
+// Replaces everything but letters and digits by underscores, as the classic stack does.
 std::string plain_name(const std::string& text) {
   std::string out;
   for (const char c : text) out += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return out;
 }
-// The same, with one more underscore where that is no name of C.
+// The same, with an underscore added if the result is a reserved C name.
 std::string member_name(const std::string& text) {
   std::string out = plain_name(text);
   if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) != 0) out = "_" + out;
@@ -77,7 +77,7 @@ std::string parameters(const CInterface& f) {
   return out;
 }
 
-// The bytes of a constant pool as a macro that an array is initialised with.
+// The bytes of a constant pool, as a macro that initialises an array.
 std::string pool_data(const plan::Plan& plan, const CConstantPool& pool, const std::function<Tensor(size_t)>& weight) {
   std::string bytes(pool.bytes, '\0');
   for (const auto& [param, at] : pool.params) {
@@ -117,14 +117,14 @@ uint64_t workspace_bytes(const CInterface& f) {
   return bytes;
 }
 
-// Where a byte of the arena is, as an expression.
+// The address of a byte of the arena, as an expression.
 std::string in_pools(const CInterface& f, uint64_t offset) {
   size_t i = f.pools.size() - 1;
   while (i > 0 && f.pools[i].begin > offset) --i;
   return format("(uint8_t *)workspace_pools->{} + {}", member_name(f.pools[i].name), offset - f.pools[i].begin);
 }
 
-// The structs of the tensors when they lie in the pools.
+// The structs of tensors that lie in the pools.
 std::string map_functions(const CInterface& f) {
   std::string out;
   for (const bool inputs : {true, false}) {
@@ -143,7 +143,7 @@ std::string map_functions(const CInterface& f) {
 constexpr const char* kPackedArguments =
     "void *args, int32_t *type_codes, int32_t num_args, void *out_value, int32_t *out_type_code, void *resource";
 
-// How the values of a packed call lie in memory: DLPack's tensors, in unions of eight bytes.
+// The memory layout of packed arguments: DLPack tensors, in unions of eight bytes.
 constexpr const char* kPackedTypes = R"(/* A tensor as DLPack has it, and a value of a packed call. */
 struct tw_tensor {
   void *data;
@@ -196,7 +196,7 @@ Status name_interface(const plan::Plan& plan, CInterface* f) {
     outputs.push_back(plan.outputs[i].name);
     unnamed = unnamed && outputs.back() == format("output_{}", i);
   }
-  // Outputs that the module has no names for are called as in the classic stack.
+  // Unnamed outputs get the classic stack's names.
   for (size_t i = 0; unnamed && i < outputs.size(); ++i)
     outputs[i] = outputs.size() == 1 ? "output" : format("output{}", i);
   f->inputs.clear(), f->outputs.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classic stack's interface of a model that was compiled ahead of time: a header with a struct for the inputs, one
-// for the outputs and one for the pools of memory, and the function that takes them; or the function of packed values.
+// The classic stack's interface of an ahead-of-time compiled model: a header with structs for inputs, outputs and
+// memory pools, and the function that takes them; or a function of packed values.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,13 +13,13 @@
 
 namespace tilewright::codegen {
 
-// A part of the arena.
+// A pool: part of the arena.
 struct CPool {
   std::string name;
   uint64_t begin = 0, bytes = 0;
-  std::string member = {};  // of the struct, filled in by name_interface
+  std::string member = {};  // name in the struct, set by name_interface
 };
-// Weights that the program brings in its memory: plan.params[first] is at byte `second`.
+// A pool of weights in the program's memory: plan.params[first] lies at byte `second`.
 struct CConstantPool {
   std::string name;
   uint64_t bytes = 0;
@@ -29,37 +29,37 @@ struct CConstantPool {
 
 struct CInterface {
   std::string module;         // the model's name
-  bool packed = false;        // arrays of values that are tensors, in place of structs
-  bool own_workspace = true;  // the only pool is static memory of the file; else the caller brings the pools
+  bool packed = false;        // a packed function instead of structs
+  bool own_workspace = true;  // the only pool is static memory in the file; else the caller provides pools
   std::vector<CPool> pools;   // not empty
   std::vector<CConstantPool> constants;
-  std::vector<uint64_t> input_offsets, output_offsets;  // in the arena; both empty: they are the caller's memory
-  uint64_t alignment = 16;                              // of every pool
+  std::vector<uint64_t> input_offsets, output_offsets;  // in the arena; both empty: tensors are the caller's memory
+  uint64_t alignment = 16;                              // of all pools
 
-  // Filled in by name_interface.
+  // Set by name_interface.
   std::string prefix, macro;                 // "tvmgen_net", "TVMGEN_NET"
   std::string header;                        // "tvmgen_net.h"
-  std::vector<std::string> inputs, outputs;  // members of the structs
+  std::vector<std::string> inputs, outputs;  // member names in the structs
 
   bool tensors_in_pools() const { return !input_offsets.empty() || !output_offsets.empty(); }
 };
 
-// Error: InvalidArgument when two tensors or pools have one name in C.
+// Error: InvalidArgument if two tensors or pools would get the same C name.
 Status name_interface(const plan::Plan& plan, CInterface* interface);
 
-// The header; null `weight`: without the data of constant pools.
+// The header; if `weight` is null, without the data of constant pools.
 std::string c_interface_header(const plan::Plan& plan, const CInterface& interface,
                                const std::function<Tensor(size_t)>& weight);
 
-// What the function computes: `compute(inputs, outputs, pools, constants)` is a statement of C over their addresses.
+// `compute(inputs, outputs, pools, constants)` returns the C statement that runs the model on these addresses.
 struct CAddresses {
   std::vector<std::string> inputs, outputs, pools, constants;
 };
-// The workspace if it is the file's own, and the functions of the interface.
+// The interface's functions, and the workspace if it is part of the file.
 std::string c_interface_functions(const CInterface& interface,
                                   const std::function<std::string(const CAddresses&)>& compute);
 
-// The file for a model whose kernels are an object that has `int32_t <prefix>_compute(inputs, outputs, pools)`.
+// The file for a model whose kernels are in an object with `int32_t <prefix>_compute(inputs, outputs, pools)`.
 std::string c_interface_of_object(const plan::Plan& plan, const CInterface& interface);
 std::string object_entry_name(const CInterface& interface);
 

@@ -9,10 +9,10 @@
 
 namespace tilewright::codegen {
 
-// `static void kernel_NAME(const float *in0, ..., float *out0)` of a function that was legalised for C: scalar, one
-// thread, no packed elements, no arithmetic on small floats. Parameters are written `@restrict`, for the program to
-// decide: whether they overlap depends on the calls. Error: UnsupportedModel for an element type that C does not have.
-// `small`: for a processor of 32 bits; indices are int32_t where every value of 64 bits is one.
+// `static void kernel_NAME(const float *in0, ..., float *out0)` for a function legalised for C: scalar,
+// single-threaded, without packed elements or small-float arithmetic. Parameters are marked `@restrict`; the program
+// decides, since aliasing depends on the calls. Error: UnsupportedModel for an element type without a C type. `small`:
+// for 32-bit processors; indices are int32_t if all 64-bit values are indices.
 Result<std::string> c_kernel(const tir::PrimFunc& function, bool small = false);
 
 std::string c_kernel_name(const std::string& symbol);

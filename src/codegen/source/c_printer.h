@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements and expressions of the scalar loop IR as C. An expression that occurs twice in one statement is computed
-// once, into a constant before it; so are parts of long ones, which a reader could not follow and compilers limit.
+// Prints statements and expressions of the scalar loop IR as C. Common subexpressions of a statement become constants
+// in front of it; so do parts of long expressions, for readability and compilers' limits.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,7 +16,7 @@ namespace tilewright::codegen {
 class CPrinter {
  public:
   explicit CPrinter(bool narrow_indices = false) : narrow_(narrow_indices) {}
-  // Declares a name for a parameter; its spelling.
+  // Declares a parameter and returns its name.
   std::string declare(const tir::Buffer& buffer);
   void print(const tir::Stmt& stmt);
   const std::string& text() const { return text_; }
@@ -24,7 +24,7 @@ class CPrinter {
   const std::optional<Diagnostic>& error() const { return error_; }
 
  private:
-  // How tightly the outermost operator of a text binds.
+  // Precedence of a text's outermost operator.
   enum Level { kChoice, kOr, kAnd, kBits, kCompare, kSum, kProduct, kUnary, kAtom };
   struct Code {
     std::string text;
@@ -38,7 +38,7 @@ class CPrinter {
   const std::string& name_of(const tir::PrimExpr& var);
 
   // Statements (c_statements.cc).
-  void print_in_scope(const tir::Stmt& stmt);  // in braces where it declares something
+  void print_in_scope(const tir::Stmt& stmt);  // in braces if it declares something
   void print_for(const tir::ForNode& s);
   void print_if(const tir::IfNode& s);
   void print_store(const tir::StoreNode& s);
@@ -47,7 +47,7 @@ class CPrinter {
   void begin_statement(std::initializer_list<const tir::PrimExpr*> roots);
 
   // Expressions (c_expressions.cc).
-  std::string at(const tir::PrimExpr& e, Level least);  // with parentheses where it binds less than `least`
+  std::string at(const tir::PrimExpr& e, Level least);  // parenthesised if its precedence is below `least`
   Code code(const tir::PrimExpr& e);
   Code uncached(const tir::PrimExpr& e);
   Code hoisted(const Code& value, DataType dtype);
@@ -63,10 +63,10 @@ class CPrinter {
   Code wrapped(DataType dtype, const std::string& text);
   Code function(const std::string& name, const tir::BinaryNode& n);
   Code infix(const tir::BinaryNode& n, const char* sign, Level level, Level left, Level right);
-  bool is_index(const tir::PrimExpr& e);  // of loop variables and constants: cannot overflow
+  bool is_index(const tir::PrimExpr& e);  // computed from loop variables and constants: cannot overflow
   bool is_non_negative(const tir::PrimExpr& e);
 
-  bool narrow_;  // what is int64 is an index, and small
+  bool narrow_;  // all int64 values are indices and fit 32 bits
   std::string text_;
   int indent_ = 1;
   int temporaries_ = 0;
@@ -76,7 +76,7 @@ class CPrinter {
   std::unordered_set<const tir::ExprNode*> index_vars_, non_negative_vars_;
   std::unordered_map<const tir::BufferNode*, std::string> buffers_;
   std::unordered_set<const tir::BufferNode*> used_;
-  // Of the statement being printed.
+  // For the current statement.
   std::unordered_map<const tir::ExprNode*, int> uses_;
   std::unordered_map<const tir::ExprNode*, Code> memo_;
   std::vector<const tir::ExprNode*> memo_order_;

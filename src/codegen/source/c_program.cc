@@ -33,7 +33,7 @@ Status check_source_plan(const plan::Plan& plan) {
   return Ok{};
 }
 
-// What c_kernel left open.
+// Resolves the `@restrict` marks of c_kernel.
 std::string with_restrict(std::string kernel, bool apart) {
   const std::string mark = "@restrict ", word = apart ? "restrict " : "";
   for (size_t at = kernel.find(mark); at != std::string::npos; at = kernel.find(mark, at))
@@ -41,8 +41,8 @@ std::string with_restrict(std::string kernel, bool apart) {
   return kernel;
 }
 
-// Kernels of pairs (topi/conv_pairs.h) fill the registers: GCC keeps to the order of their loads, or it spills a third
-// more. A function of other options takes in only those that must be inline.
+// conv_pairs kernels (topi/conv_pairs.h) use all registers: GCC must keep the order of their loads, or it spills a
+// third more. Functions with other options only inline what must be inline.
 constexpr const char* kInOrder = "TW_IN_ORDER ";
 constexpr const char* kInOrderMacros =
     "#if defined(__GNUC__) && !defined(__clang__)\n"
@@ -83,7 +83,8 @@ class CProgramWriter {
       for (size_t at = 0; (at = helpers.find("static inline ", at)) != std::string::npos;)
         helpers.replace(at, std::char_traits<char>::length("static inline "), "TW_INLINE ");
     }
-    // Sums of products stay in the order in which registers suffice, another costs a Cortex-M4 half of the time again.
+    // Keeps sums of products in the order for which registers suffice; another order takes half as long again on a
+    // Cortex-M4.
     if (is_small())
       out += "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC optimize(\"no-tree-reassoc\")\n#endif\n\n";
     out += c_helper_headers(helpers);
@@ -92,7 +93,7 @@ class CProgramWriter {
     return out + "/* ---- kernels ---- */\n\n" + kernels;
   }
 
-  // Kernels and steps under the interface of the classic stack, with the header in front: the file needs no other.
+  // Kernels and steps with the classic interface, including the header: the file needs no other.
   Result<std::string> write_with_interface(const CInterface& f) {
     pools_.clear();
     for (const CPool& pool : f.pools) pools_.push_back({unique("pool_" + pool.name), pool.begin});
@@ -189,7 +190,7 @@ class CProgramWriter {
         macro_, std::max<uint64_t>(1, plan_.arena_bytes), prototype());
   }
 
-  // The param that holds a buffer of the params space.
+  // The index of the parameter that contains a buffer of the params space.
   Result<size_t> param_of(const plan::Buffer& b) const {
     for (size_t i = 0; i < plan_.params.size(); ++i) {
       const plan::Param& p = plan_.params[i];
@@ -210,7 +211,7 @@ class CProgramWriter {
     return offset_by(pools_[i].name, offset - pools_[i].begin, type, "");
   }
 
-  // What a kernel gets for a buffer.
+  // The kernel argument for a buffer.
   Result<std::string> argument(const plan::Buffer& b, const tir::Buffer& param) {
     const char* type = c_storage_type(param->dtype);
     switch (b.space) {
@@ -240,7 +241,7 @@ class CProgramWriter {
     return offset_by(format("(const uint8_t *){}", param_names_[i]), skipped, type, "const ");
   }
 
-  // Whether a step's kernel writes bytes that it also gets under another name.
+  // Whether a step's kernel writes bytes that it also receives by another argument.
   static bool overlaps(const plan::Buffer& a, const plan::Buffer& b) {
     return a.space == b.space && a.index == b.index && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
   }
@@ -254,7 +255,7 @@ class CProgramWriter {
 
   bool is_small() const { return plan_.target.find("-mcpu=cortex-m") != std::string::npos; }
 
-  // The kernels as they are called and written, before the first call is.
+  // Emits each kernel before the first step that calls it.
   void define_kernels() {
     std::map<uint32_t, std::string> described;
     for (const plan::Step& step : plan_.steps) {
@@ -328,7 +329,7 @@ class CProgramWriter {
   };
   std::vector<Pool> pools_ = {{"arena", 0}};
   std::vector<std::string> constant_pools_;
-  std::map<size_t, std::pair<size_t, uint64_t>> in_constant_pool_;  // by param: which pool, and where in it
+  std::map<size_t, std::pair<size_t, uint64_t>> in_constant_pool_;  // by param: the pool, and the offset in it
   std::string name_, macro_;
   std::set<std::string> names_;
   std::vector<std::string> inputs_, outputs_;
@@ -342,7 +343,7 @@ class CProgramWriter {
 }  // namespace
 
 std::string c_model_name(const plan::Plan& plan) {
-  // With what follows it, "default" is no keyword.
+  // With the suffix, "default" is no keyword.
   const std::string run = "_run", name = c_identifier((plan.model_name.empty() ? "model" : plan.model_name) + run);
   return name.substr(0, name.size() - run.size());
 }
@@ -353,7 +354,7 @@ std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::sp
     const tir::PrimFunc& f = functions[i];
     std::string arguments;
     for (size_t k = 0; k < f.params.size(); ++k) arguments += format("{}buffers[{}]", k == 0 ? "" : ", ", k);
-    // An element may be read and then written under another name: no promise that the buffers are apart.
+    // An element may be read, then written through another argument: no restrict.
     out += format(
         "{0}\nvoid {1}(void *const *buffers, int64_t tid, int64_t nthreads);\n"
         "void {1}(void *const *buffers, int64_t tid, int64_t nthreads) {{\n"

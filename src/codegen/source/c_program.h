@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole model as one C99 file: what a user calls and how, weights, kernels, and the function that runs them in order.
+// A whole model as one C99 file: interface and usage comment, weights, kernels, and the function that runs them in
+// order.
 #pragma once
 #include <functional>
 #include <span>
@@ -16,19 +17,19 @@ namespace tilewright::codegen {
 struct CProgram {
   const plan::Plan& plan;
   std::span<const tir::PrimFunc> functions;  // in the order of plan.kernels
-  std::span<const std::string> kernels;      // the same, as c_kernel wrote them
-  std::function<Tensor(size_t)> weight;      // plan.params[i] as it lies in memory
-  bool weights_apart = false;                // the caller brings the params space
-  const CInterface* interface = nullptr;     // the classic stack's, named; null: NAME_run
+  std::span<const std::string> kernels;      // their text, from c_kernel
+  std::function<Tensor(size_t)> weight;      // plan.params[i] as laid out in memory
+  bool weights_apart = false;                // the caller provides the params space
+  const CInterface* interface = nullptr;     // the classic interface, with names set; null: NAME_run
 };
-// The function that runs the model is NAME_run; its macros begin with NAME in capitals.
+// The model's C name: NAME_run runs it; macros begin with NAME in capitals.
 std::string c_model_name(const plan::Plan& plan);
 
-// The kernels alone, behind the signature that the runtime calls (tir/stmt.h: PrimFunc), for an object of a library.
+// Only the kernels, with the runtime's signature (tir/stmt.h: PrimFunc), for a library's object.
 std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::span<const std::string> kernels);
 
-// Errors: UnsupportedModel for what a program without the runtime cannot do: several shapes, other devices, functions
-// of imported modules, texts.
+// Errors: UnsupportedModel for what needs the runtime:
+// several shapes, other devices, imported modules, strings.
 Result<std::string> c_program(const CProgram& program);
 
 }  // namespace tilewright::codegen

@@ -11,18 +11,18 @@
 namespace tilewright::codegen {
 namespace {
 
-// More numbers are places inside of the innermost loops, which would be added up there: a fifth more instructions.
+// More parameters would mean offsets that are recomputed in innermost loops: a fifth more instructions.
 constexpr size_t kMostSizes = 13;
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; }
 
-// A text without its numbers, and the numbers.
+// A text with its integers taken out, and the integers.
 struct Shape {
-  std::string form;  // '\1' where a number stands
+  std::string form;  // '\1' in place of an integer
   std::vector<int32_t> numbers;
 };
 
-// Lengths of arrays stay, and whole indices: of arrays that compilers keep in registers.
+// Keeps array lengths and complete indices: those of arrays that compilers hold in registers.
 Shape shape_of_text(const std::string& text) {
   Shape out;
   for (size_t at = 0; at < text.size();) {
@@ -46,7 +46,7 @@ Shape shape_of_text(const std::string& text) {
   return out;
 }
 
-// The definition of kernels of one form: numbers in which they differ are parameters, equal ones the same.
+// The shared definition of kernels with one form: integers that differ become parameters, always-equal ones the same.
 class Family {
  public:
   explicit Family(std::vector<std::vector<int32_t>> numbers) : numbers_(std::move(numbers)) {
@@ -85,8 +85,8 @@ class Family {
   }
 
  private:
-  std::vector<std::vector<int32_t>> numbers_;  // of each kernel
-  std::vector<size_t> parameter_;              // of each number
+  std::vector<std::vector<int32_t>> numbers_;  // by kernel
+  std::vector<size_t> parameter_;              // parameter for each integer
   std::map<std::vector<int32_t>, size_t> places_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that differ in whole numbers only (the sizes of their layers) become one function that takes these numbers:
-// on a small device code is memory, too.
+// Kernels that differ only in integers (layer sizes) share one function that takes these as parameters: code size
+// matters on small devices.
 #pragma once
 #include <span>
 #include <string>
@@ -9,15 +9,15 @@
 namespace tilewright::codegen {
 
 struct CKernelText {
-  std::string name, text;  // the definition, in which the name stands once
+  std::string name, text;  // the definition, which contains the name once
 };
 struct CKernelCall {
-  std::string name, numbers;  // ", 64, 125": behind the other arguments
+  std::string name, numbers;  // ", 64, 125": appended to the other arguments
 };
 struct CSharedKernels {
-  std::vector<CKernelText> definitions;  // the first kernel's name and place stands for all that share it
-  std::vector<size_t> first;             // of each definition: which of the kernels it is of
-  std::vector<CKernelCall> calls;        // of each kernel
+  std::vector<CKernelText> definitions;  // each with the name and position of the first kernel that shares it
+  std::vector<size_t> first;             // for each definition: its first kernel
+  std::vector<CKernelCall> calls;        // for each kernel
 };
 CSharedKernels share_kernels(std::span<const CKernelText> kernels);
 

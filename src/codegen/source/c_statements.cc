@@ -40,7 +40,7 @@ std::string CPrinter::fresh(const std::string& name) {
 
 std::string CPrinter::declare(const tir::Buffer& buffer) { return buffers_[buffer.get()] = fresh(buffer->name); }
 
-// A body that occurs twice keeps the names of its variables: the two are beside each other.
+// A body that occurs twice reuses its variables' names, since the copies are in sibling scopes.
 const std::string& CPrinter::name_of(const PrimExpr& var) {
   std::string& name = names_[var.get()];
   if (name.empty()) name = fresh(static_cast<const tir::VarNode&>(*var).name);
@@ -120,7 +120,7 @@ void CPrinter::print_in_scope(const Stmt& stmt) {
   if (declares) --indent_, line("}");
 }
 
-// Chains of lets and allocations are walked, not recursed into.
+// Chains of lets and allocations are iterated, not recursed into.
 void CPrinter::print(const Stmt& stmt) {
   for (Stmt s = stmt; s && !error_;) {
     switch (s->kind) {
@@ -153,14 +153,14 @@ void CPrinter::print(const Stmt& stmt) {
   }
 }
 
-// No function of the C library begins so.
+// A prefix that no function of the C library has.
 std::string c_kernel_name(const std::string& symbol) {
   return "kernel_" + (symbol.rfind("tw_", 0) == 0 ? symbol.substr(3) : symbol);
 }
 
 namespace {
 
-// Whether every integer of 64 bits is an index: no buffer holds such numbers, and none is made of what a buffer holds.
+// Whether all 64-bit integers are indices: no buffer holds such integers, and none is computed from a buffer's content.
 bool only_indices_are_wide(const tir::PrimFunc& function) {
   bool good = true;
   auto is_wide = [](DataType t) { return t.is_integral() && t.bits == 64; };

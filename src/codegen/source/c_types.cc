@@ -11,8 +11,8 @@
 namespace tilewright::codegen {
 namespace {
 
-// Words that a name in the file must not be: those of the language, and functions that generated code or a reader's
-// program calls.
+// Reserved names: keywords, and functions that
+// generated code or a user's program may call.
 constexpr const char* kTakenWords[] = {
     "auto",     "break",    "case",     "char",    "const",  "continue", "default",   "do",     "double",   "else",
     "enum",     "extern",   "float",    "for",     "goto",   "if",       "inline",    "int",    "long",     "register",
@@ -79,7 +79,7 @@ std::string c_identifier(const std::string& text) {
       out += '_';
   }
   if (out.size() > 48) out.resize(48);
-  // A leading underscore is the implementation's.
+  // Leading underscores are reserved.
   while (!out.empty() && out[0] == '_') out.erase(0, 1);
   if (out.empty()) return "v";
   if (out[0] >= '0' && out[0] <= '9') out = "v" + out;
@@ -94,7 +94,7 @@ std::string c_comment(const std::string& text) {
     if (c < ' ' || c > '~' || c == '?') c = '.';  // question marks make trigraphs
     if (c == '\\') c = '|';
     const bool ends = (c == '/' || c == '*') && !out.empty() && (out.back() == '*' || out.back() == '/');
-    out += ends ? '_' : c;  // the comment neither ends nor does another begin
+    out += ends ? '_' : c;  // breaks up comment delimiters
   }
   return out;
 }
@@ -103,7 +103,7 @@ std::string c_widen_call(DataType from, const std::string& value) {
   if (from.bits == 16) return format("tw_{}_to_f32({})", from.code == TypeCode::kBFloat ? "bf16" : "f16", value);
   const SmallFloatFormat f = small_float_format(from.code);
   if (f.special == SmallFloatFormat::kScaleOnly) return format("tw_f8_scale_to_f32({})", value);
-  // What its special codes are: the first of the infinities and NaNs, or none.
+  // Its special codes: only infinities and NaNs from some code on, or none.
   const unsigned top = (1u << (f.exponent_bits + f.mantissa_bits)) - 1;
   const unsigned nan = f.special == SmallFloatFormat::kFiniteNan ? top : top + 1;
   const unsigned infinity = f.special == SmallFloatFormat::kIeee ? small_float_encode(f, HUGE_VAL) : top + 1;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kWeightLine = 110;
 
-// The element's text; packed elements are written byte by byte, small floats as their bits.
+// An element's text; packed elements are written byte by byte, small floats as bits.
 std::string c_element(const Tensor& t, int64_t i) {
   const DataType type = t.dtype();
   if (type.bits < 8 || type.bits == 8)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants as arrays of C.
+// Constants as C arrays.
 #pragma once
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace tilewright::codegen {
 
-// `static const float NAME[...] = {...};` with a comment that says whose it is. Floats read back as the same value.
+// `static const float NAME[...] = {...};` with a comment that names the weight. Floats are printed exactly.
 std::string c_weight(const plan::Param& param, const std::string& name, const Tensor& data);
 
 }  // namespace tilewright::codegen
