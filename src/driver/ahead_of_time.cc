@@ -23,7 +23,7 @@ Status check_pools_given(const std::vector<lower::MemoryPool>& pools) {
   return Ok{};
 }
 
-// Which weights lie in which of the program's pools, and where.
+// Assigns weights to the program's constant pools and offsets.
 Result<std::vector<codegen::CConstantPool>> plan_constants(const Built& built) {
   const AheadOfTime& options = *built.ahead_of_time;
   std::vector<codegen::CConstantPool> out;
@@ -103,7 +103,7 @@ Result<lower::MemoryOptions> memory_of(const AheadOfTime& options, const Target&
   const bool source = codegen::backend_of(target).makes_source;
   lower::MemoryOptions memory;
   memory.pools = options.workspace;
-  // Elements of C are up to 8 bytes; machine code works on whole cache lines.
+  // C elements have at most 8 bytes; machine code works on whole cache lines.
   memory.alignment = std::max<int64_t>(options.workspace_alignment, source ? 8 : 64);
   memory.exact = source;
   memory.one_thread = true;

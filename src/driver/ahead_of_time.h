@@ -15,18 +15,18 @@ namespace tilewright::driver {
 struct Built;
 
 struct AheadOfTime {
-  bool packed = false;                                  // a packed function in place of structs
-  std::vector<lower::MemoryPool> workspace, constants;  // that the program brings; empty: the model's own static memory
+  bool packed = false;                                  // a packed function instead of structs
+  std::vector<lower::MemoryPool> workspace, constants;  // provided by the program; empty: the model's own static memory
   int64_t workspace_alignment = 16, constant_alignment = 16;  // bytes; powers of two
-  bool tensors_in_pools = false;  // the program asks where the inputs and outputs lie in its pools
+  bool tensors_in_pools = false;                              // inputs and outputs lie in the program's pools
   std::string algorithm = "greedy_by_size";
-  lower::PoolPlanner planner;  // of the workspace, in the algorithm's place
+  lower::PoolPlanner planner;  // plans the workspace instead of the algorithm
 };
 
-// How the memory is planned. Errors: InvalidArgument for options that exclude each other, and alignments that are none.
+// Memory planning options. Errors: InvalidArgument for conflicting options and invalid alignments.
 Result<lower::MemoryOptions> memory_of(const AheadOfTime& options, const Target& target);
 
-// Where the memory pools of a build ended up: name, bytes, whether it holds weights.
+// A memory pool of the result: name, size, whether it holds weights.
 struct PoolUse {
   std::string name;
   int64_t bytes = 0;
@@ -34,15 +34,15 @@ struct PoolUse {
 };
 Result<std::vector<PoolUse>> pools_of(const Built& built);
 
-// How a program calls the model. Errors: InvalidArgument (names that are one in C, pools that the target does not
-// take).
+// The C interface of the model. Errors: InvalidArgument (names that are equal in C, pools that the target does not
+// support).
 Result<codegen::CInterface> ahead_of_time_interface(const Built& built);
 
-// The C file: everything of the target c, of others what calls the object. Error: UnsupportedModel.
+// The C file: with the target c the whole model, otherwise only the wrapper of the object. Error: UnsupportedModel.
 Result<std::string> ahead_of_time_source(const Built& built);
 
-// Files by their places in a Model Library Format: codegen/host/{src,include,lib}. Errors also: CannotWrite,
-// LinkFailed.
+// Files by path in a Model Library Format: codegen/host/{src,include,lib}.
+// Further errors: CannotWrite, LinkFailed.
 using Files = std::vector<std::pair<std::string, std::string>>;
 Result<Files> ahead_of_time_files(const Built& built);
 

@@ -19,7 +19,7 @@ bool read_size(std::string_view text, int64_t* size) {
 
 std::string place_of(const std::string& input, size_t dimension) { return format("{}.{}", input, dimension); }
 
-// The bound of a dimension; null when nothing is said of it.
+// The bound that applies to a dimension, or null.
 const Bound* bound_of(const std::vector<Bound>& bounds, const std::string& input, size_t dimension,
                       const std::string& name) {
   for (const Bound& b : bounds)
@@ -27,7 +27,7 @@ const Bound* bound_of(const std::vector<Bound>& bounds, const std::string& input
   return nullptr;
 }
 
-// Dimensions that inputs leave free, as a user may call them.
+// The free dimensions of the inputs, as a user may name them.
 std::string free_names(const onnx::Model& model) {
   std::set<std::string> names;
   for (const onnx::ValueInfo& input : model.graph.inputs) {
@@ -124,8 +124,8 @@ std::vector<SizeRange> single_sizes(const Bound& bound) {
   return out;
 }
 
-// Ranges whose work is done for the largest of them. Up to `parts` every size is one; then each doubling has so many,
-// which end at round numbers.
+// Ranges whose work is done for their largest size. Up to `parts` every size has its own range; then each doubling has
+// that many, ending at round numbers.
 std::vector<SizeRange> size_ranges(const Bound& bound, int64_t parts) {
   std::vector<SizeRange> out;
   int64_t top = 1, step = 1;
@@ -134,7 +134,7 @@ std::vector<SizeRange> size_ranges(const Bound& bound, int64_t parts) {
       while (step * parts * 2 <= top) step *= 2;
       top += step;
     }
-    if (low == 0) top = 0;  // nothing is like no other size
+    if (low == 0) top = 0;  // size 0 is a special case
     top = std::min(top, bound.high);
     out.push_back({low, top});
   }
@@ -190,9 +190,9 @@ bool is_prime(int64_t n) {
   return n > 1;
 }
 
-// Another size than the largest, whose module shows what depends on it: below the range, so that whatever changes
-// within it differs; far enough for strides to show; and a prime number, so that what holds for multiples of a window
-// alone does not hold for both. Sizes that are free together get different ones.
+// A second size, whose module shows what depends on the size. It is below the range, so that everything that changes
+// within the range differs; far enough away that strides show; and a prime, so that it shares no divisor with windows.
+// Sizes that are free together get different ones.
 int64_t other_size(int64_t low, int64_t largest, size_t which) {
   for (int64_t n = largest - largest / 3; n >= std::max<int64_t>(low, 2); --n)
     if (is_prime(n) && which-- == 0) return n;

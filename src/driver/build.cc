@@ -71,10 +71,10 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   return built;
 }
 
-// From what the passes made. Without keep_modules its weights go as soon as packed ones have replaced them.
+// Lowers an optimised module. Without keep_modules its weights are freed as soon as packed ones replace them.
 Result<Built> lower_optimized(Built built, const BuildOptions& options, const lower::WeightForms* forms = nullptr) {
   PassContext context = TW_TRY(pass_context(options, built.target));
-  context.instruments.clear();  // they look at Relay modules
+  context.instruments.clear();  // instruments are for Relay modules
   context.dumped = built.dumped;
   lower::MemoryOptions memory;
   if (options.ahead_of_time) memory = TW_TRY(memory_of(*options.ahead_of_time, built.target));
@@ -99,7 +99,7 @@ Status compile_kernels(Built* built, const BuildOptions& options) {
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   codegen::KernelCache cache(options.kernel_cache);
   const lower::Lowered& lowered = built->lowered;
-  // Device by device: each has its target.
+  // Compiles device by device, for each device's target.
   for (uint32_t device = 0; device < lowered.plan.devices.size(); ++device) {
     std::vector<tir::PrimFunc> here;
     for (size_t i = 0; i < lowered.kernels.size(); ++i)
@@ -129,8 +129,8 @@ Result<const onnx::ValueInfo*> input_of(const onnx::Model& model, const std::str
                     "its inputs are " + names);
 }
 
-// Stores a number that was written as text as element i, exactly (integers) or rounded (floats); what is wrong with it
-// otherwise.
+// Parses a number into element i, exactly (integers) or rounded (floats); returns what is wrong with it, or an empty
+// string.
 std::string store_number(std::string_view text, int64_t i, Tensor* tensor) {
   const DataType dtype = tensor->dtype();
   const char *begin = text.data(), *end = begin + text.size();
@@ -152,7 +152,7 @@ std::string store_number(std::string_view text, int64_t i, Tensor* tensor) {
   if (dtype == kUInt64 && parsed(&large)) {
     whole = static_cast<int64_t>(large);
   } else if (!parsed(&whole)) {
-    // "1e3": whole numbers that a double holds exactly.
+    // "1e3": integers given as floats, if exact in double.
     if (error != std::errc() || !(std::fabs(real) <= 9007199254740992.0)) return too_large;
     if (real != std::floor(real)) return format("has {}, which is not a whole number", text);
     whole = static_cast<int64_t>(real);
@@ -165,7 +165,7 @@ std::string store_number(std::string_view text, int64_t i, Tensor* tensor) {
   return held ? "" : too_large;
 }
 
-// The values of --constant for an input, with the dtype and shape the model declares for it.
+// The tensor of an input given by --constant, with the dtype and shape that the model declares.
 Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, const std::string& text) {
   const onnx::ValueInfo* input = TW_TRY(input_of(model, name));
   auto bad = [&](std::string why) {
@@ -189,8 +189,8 @@ Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, co
       numbers.push_back(std::string_view(text).substr(at, end - at));
       at = end + 1;
     }
-    // The declared sizes; the one that is left free takes what remains. Without a declaration: one number is a scalar,
-    // several a list.
+    // The declared shape, with one free size computed from the number of values. Without a declaration: one number is a
+    // scalar, several a vector.
     std::vector<int64_t> shape;
     const auto count = static_cast<int64_t>(numbers.size());
     if (input->type.shape) {
@@ -217,8 +217,8 @@ Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, co
 Result<onnx::Model> read(const std::string& path) { return onnx::read_model(path); }
 Result<onnx::Model> read(const onnx::SharedBytes& bytes) { return onnx::read_model(bytes, ""); }
 
-// The model as the options want it, for the sizes of one variant. The model is read anew each time: it does not outlive
-// the import.
+// Imports the model with these options, for one variant's sizes. The file is read again for each variant, since the
+// model does not outlive the import.
 template <class Source>
 Result<relay::Module> import_model(const Source& source, const BuildOptions& options,
                                    const std::map<std::string, std::vector<int64_t>>& shapes,
@@ -256,7 +256,7 @@ Result<relay::Module> import_model(const Source& source, const BuildOptions& opt
   return error;
 }
 
-// What a library with bounds holds. Errors: those of bounded_variants; InvalidArgument (no ONNX model, several
+// The variants of a library with bounds. Errors: those of bounded_variants; InvalidArgument (not ONNX, several
 // processors).
 template <class Source>
 Result<std::vector<BoundedVariant>> variants_within(const Source& source, const BuildOptions& options, bool exact) {
@@ -277,7 +277,7 @@ Result<std::vector<BoundedVariant>> variants_within(const Source& source, const 
   return bounded_variants(TW_TRY(read(source)), options.bounds, options.shapes, exact);
 }
 
-// A plan of a library on its way: what the passes made, and which of its sizes are free.
+// A plan under construction: the optimised build, and which of its sizes are free.
 struct Variation {
   Built built;
   const BoundedVariant* within = nullptr;
@@ -300,13 +300,13 @@ Result<Variation> optimized_variant(const Source& source, const BoundedVariant& 
   return out;
 }
 
-// Runs the passes for variant i. `last`: it is not asked for this variant again.
+// Optimises variant i. `last`: it will not be requested again.
 using MakeVariation = std::function<Result<Variation>(size_t i, const BuildOptions& options, bool last)>;
 
-// A library's plans before their modules take too much memory to wait for each other: then the passes run twice.
+// Up to this many plans all optimised modules are kept in memory; beyond, passes run twice.
 constexpr size_t kPlansInMemory = 16;
 
-// A plan for each variant and each processor, one processor after the other.
+// Builds a plan for each variant and processor, processor by processor.
 Result<Built> build_plans(size_t variants, const MakeVariation& make, const BuildOptions& options) {
   const auto targets = TW_TRY(targets_of(options.target));
   const size_t plans = variants * targets.size();
@@ -314,11 +314,11 @@ Result<Built> build_plans(size_t variants, const MakeVariation& make, const Buil
   auto options_of = [&](size_t plan) {
     BuildOptions own = options;
     own.target = targets[plan / variants].text;
-    // A variant's external functions have names of their own.
+    // Variants' external functions get distinct names.
     if (const size_t i = plan % variants; i > 0) own.name += format("_v{}", i);
     return own;
   };
-  // What every shape and processor does with a weight is known before the first of them packs it.
+  // All uses of a weight, in all shapes and processors, must be known before it is packed first.
   lower::WeightForms forms;
   std::vector<Variation> optimized;
   for (size_t p = 0; p < plans && several; ++p) {
@@ -359,7 +359,7 @@ Result<Built> build_modules(std::vector<relay::Module> modules, const BuildOptio
       [&](size_t i, const BuildOptions& own, bool last) -> Result<Variation> {
         Variation v;
         v.built = TW_TRY(run_passes_on(modules[i], own));
-        if (last) modules[i] = {};  // packed weights take the place of its own
+        if (last) modules[i] = {};  // replaced by packed weights
         return v;
       },
       options);
@@ -386,7 +386,7 @@ Result<Built> build_from(const Source& source, const BuildOptions& options, cons
     if (!options.bounds.empty()) {
       auto made = build_variants(source, TW_TRY(variants_within(source, options, false)), named);
       if (made.ok() || made.error().code != ErrorCode::kUnsupportedModel) return made;
-      // A size that an operator must know: then each size has kernels of its own, as far as there are few.
+      // An operator needs exact sizes: compile every size separately, if there are few.
       auto exact = variants_within(source, options, true);
       return exact.ok() ? build_variants(source, *exact, named) : made;
     }

@@ -8,11 +8,11 @@
 namespace tilewright::driver {
 namespace {
 
-constexpr size_t kBins = 8192;      // an even number: zero is an edge
-constexpr size_t kLevels = 256;     // of a byte
-constexpr size_t kCandidates = 96;  // clippings that are tried
+constexpr size_t kBins = 8192;      // even: zero is a bin boundary
+constexpr size_t kLevels = 256;     // of 8 bits
+constexpr size_t kCandidates = 96;  // clippings to try
 
-// How far 8-bit levels over bins [first, last) are from the histogram, whose outer values count at its ends.
+// The divergence between the histogram and 8-bit levels over bins [first, last), with outliers counted at its ends.
 double divergence(const std::vector<uint64_t>& bins, size_t first, size_t last) {
   const size_t n = last - first;
   std::vector<double> p(n), q(n, 0);
@@ -27,7 +27,7 @@ double divergence(const std::vector<uint64_t>& bins, size_t first, size_t last) 
     else
       p[i - first] = count;
   }
-  // A level's mass is spread over those of its bins that have any.
+  // Spreads a level's mass over its non-empty bins.
   for (size_t level = 0; level < kLevels; ++level) {
     const size_t from = level * n / kLevels, to = (level + 1) * n / kLevels;
     double sum = 0, filled = 0;
@@ -74,7 +74,7 @@ double ValueStatistics::edge(size_t bin) const {
 void ValueStatistics::see_histogram(const Tensor& values) {
   if (low_ == 0 && high_ == 0) return;
   bins_.resize(kBins);
-  // Zeros are exact under every range, and as many as they often are they would hide the rest.
+  // Zeros are not counted: they are exact in every range and often so many that they would dominate.
   for (float x : values.as<float>())
     if (x != 0) ++bins_[bin_of(x)];
 }
@@ -90,7 +90,7 @@ onnx::ValueRange ValueStatistics::percentile_range(double percentile) const {
 }
 
 onnx::ValueRange ValueStatistics::entropy_range() const {
-  size_t first = 0, last = kBins;  // of what was seen
+  size_t first = 0, last = kBins;  // of observed values
   while (first < last && bins_[first] == 0) ++first;
   while (last > first && bins_[last - 1] == 0) --last;
   const size_t middle = kBins / 2;

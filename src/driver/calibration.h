@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges of values from what they were in some runs.
+// Determines value ranges from observed runs.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,17 +10,17 @@
 namespace tilewright::driver {
 
 enum class CalibrationMethod {
-  kMinMax,      // all values that were seen
-  kPercentile,  // all but the rarest at each end
-  kEntropy,     // the clipping whose 8-bit distribution is closest to the seen one (Kullback-Leibler divergence)
+  kMinMax,      // all observed values
+  kPercentile,  // all but the most extreme ones at each end
+  kEntropy,     // the clipping that minimises the Kullback-Leibler divergence of the 8-bit distribution
 };
 
-// One value's extremes (first round), then its histogram (second round, where the method needs one).
+// Statistics of one value: extremes (first round), then a histogram (second round, if the method needs it).
 class ValueStatistics {
  public:
   bool see_extremes(const Tensor& values);  // false: something is not finite
   void see_histogram(const Tensor& values);
-  // `percentile`: of the values that stay inside at each end, 99.99 say.
+  // `percentile`: the percentage of values to keep inside at each end, such as 99.99.
   onnx::ValueRange range(CalibrationMethod method, double percentile) const;
 
  private:
@@ -31,10 +31,10 @@ class ValueStatistics {
 
   bool any_ = false;
   float low_ = 0, high_ = 0;
-  std::vector<uint64_t> bins_;  // of [-m, m], m the largest magnitude
+  std::vector<uint64_t> bins_;  // of [-m, m], with m the largest magnitude
 };
 
-// The means of values along one axis, over all the others and all runs.
+// Means per channel, over all other axes and all runs.
 class ChannelMeans {
  public:
   void see(const Tensor& values, size_t axis);
@@ -42,7 +42,7 @@ class ChannelMeans {
 
  private:
   std::vector<double> sums_;
-  int64_t count_ = 0;  // of values in each
+  int64_t count_ = 0;  // values per channel
 };
 
 }  // namespace tilewright::driver

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface of the compiler library (tilewright/compiler.h). Nothing thrown inside leaves.
+// The compiler library's C interface (tilewright/compiler.h). No exception leaves it.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -39,7 +39,7 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
     return Diagnostic(ErrorCode::kInvalidArgument, "the options' size field is not set", {}, "set it to sizeof");
   tw_compiler_options c{};
   c.opt_level = -1;
-  std::memcpy(&c, given, std::min(given->size, sizeof c));  // an older caller's structure is shorter
+  std::memcpy(&c, given, std::min(given->size, sizeof c));  // an older caller's structure may be shorter
   if (c.opt_level > 4) return Diagnostic(ErrorCode::kInvalidArgument, "the optimization level is above 4");
   if (c.target) o.target = c.target;
   if (c.opt_level >= 0) o.opt_level = c.opt_level;
@@ -110,7 +110,7 @@ Status evaluate(const char* format, const onnx::SharedBytes& source, const char*
   return Ok{};
 }
 
-// A process that specialises again and again would keep the pages between what compilations left alive: 6 KB for each.
+// A process that keeps specialising would accumulate free pages between live allocations: 6 KB per compilation.
 void give_back_memory() {
 #ifdef __GLIBC__
   static std::atomic<unsigned> calls{0};

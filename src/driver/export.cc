@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a built model is written as.
+// Writes a built model in its output forms.
 
 #include <cstring>
 #include <filesystem>
@@ -65,14 +65,14 @@ std::vector<codegen::WeightPiece> weight_pieces(const plan::Plan& plan, const st
 
 namespace {
 
-// What goes into a file, gathered from a build.
+// A build's content for output.
 struct Output {
-  const plan::Plan& plan;  // the best one's, where there are several processors
+  const plan::Plan& plan;  // with several processors, the best one's
   std::vector<plan::Plan> others;
   const std::vector<lower::Weight>& weights;
   const std::vector<std::string>& kernels;  // objects
   const Built& built;
-  std::function<void()> written = {};  // called when the weights are on disk and no longer needed
+  std::function<void()> written = {};  // called when weights are written and no longer needed
   Progress progress = {};
 };
 
@@ -85,7 +85,7 @@ Result<std::string> source_text(const Output& out) {
                              [&](size_t i) { return out.weights[i].tensor(); }, !out.plan.weights_file.empty()});
 }
 
-// What the parts of a library besides kernels are compiled for: of C, any processor like this one.
+// The target for the parts of a library besides kernels: for the target c, any processor like this one.
 Target link_target(const Output& out) {
   if (!codegen::backend_of(out.built.target).makes_source) return out.built.target;
   Target host;
@@ -95,7 +95,7 @@ Target link_target(const Output& out) {
   return std::move(resolved).value();
 }
 
-// C kernels as an object by the system's compiler: they then go where machine code of our own goes.
+// Compiles C kernels to an object with the system's compiler, to be used like our own machine code.
 Result<std::string> compiled_source(const Output& out) {
   const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-source"));
   const std::string source = place.path() + "/kernels.c", object = place.path() + "/kernels.o";
@@ -105,7 +105,7 @@ Result<std::string> compiled_source(const Output& out) {
   return read_whole(object);
 }
 
-// `imports`: whether the plans say what the library imports.
+// `imports`: whether the plans contain the import tree.
 Result<std::vector<std::string>> own_objects(const Output& out, bool imports) {
   std::vector<std::string> objects = out.kernels;
   if (codegen::backend_of(out.built.target).makes_source) objects = {TW_TRY(compiled_source(out))};
@@ -114,7 +114,7 @@ Result<std::vector<std::string>> own_objects(const Output& out, bool imports) {
   plans.insert(plans.end(), out.others.begin(), out.others.end());
   std::vector<codegen::InstructionSetPlan> sets;
   for (size_t i = 0; i < plans.size(); ++i) {
-    plans[i].imports = imports ? out.plan.imports : "";  // what is imported is the same for every processor
+    plans[i].imports = imports ? out.plan.imports : "";  // imports are common to all processors
     sets.push_back({&plans[i], i == 0 ? &target : &out.built.others[i - 1].target});
     if (i == 0) continue;
     const auto& more = out.built.others[i - 1].objects;
@@ -124,7 +124,7 @@ Result<std::vector<std::string>> own_objects(const Output& out, bool imports) {
   return objects;
 }
 
-// With source of external code generators, which the system's compiler must compile for the machine of the rest.
+// Includes the source of external code generators, compiled by the system's compiler for the library's machine.
 Result<std::vector<std::string>> objects_of(const Output& out) {
   std::vector<std::string> objects = TW_TRY(own_objects(out, /*imports=*/true));
   const std::string own = object_machine(objects.back());
@@ -144,13 +144,13 @@ Result<std::vector<std::string>> objects_of(const Output& out) {
   return objects;
 }
 
-// A file of its own that failed: messages name what the user asked for.
+// For errors about an intermediate file: names the requested output.
 Diagnostic about(Diagnostic error, const std::string& path) {
   error.where = path;
   return error;
 }
 
-// What a linker is given of the weights: nothing where they are a file of their own.
+// The weights for the linker: null if they are a separate file.
 const codegen::WeightPieces* in_artifact(const plan::Plan& plan, const codegen::WeightPieces* pieces) {
   return plan.weights_file.empty() ? pieces : nullptr;
 }
@@ -158,12 +158,12 @@ const codegen::WeightPieces* in_artifact(const plan::Plan& plan, const codegen::
 Result<std::vector<std::string>> write_objects(const Output& out, const std::string& folder, bool in_c) {
   const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
-  const auto objects = TW_TRY(own_objects(out, /*imports=*/false));  // devc.o has them
+  const auto objects = TW_TRY(own_objects(out, /*imports=*/false));  // they are in devc.o
   TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", link_target(out), in_artifact(out.plan, &params),
                                           out.written));
   std::vector<std::string> names = {"lib0.o"};
   for (const CSource& source : out.built.external.sources) {
-    // Source where it takes another compiler, or options that only whoever links knows.
+    // Otherwise kept as source: it needs another compiler, or options that only the user's linking step knows.
     auto object = compile_c_source(source);
     const bool fits = object.ok() && object_machine(*object) == object_machine(objects.back());
     names.push_back(format("lib{}.{}", names.size(), fits ? "o" : source.form));
@@ -179,7 +179,7 @@ Result<std::vector<std::string>> write_objects(const Output& out, const std::str
   return names;
 }
 
-// Files of a folder, then contents under their names, as a tar file beside it.
+// Writes the folder's files, then named contents, to a tar file beside it.
 using Contents = std::vector<std::pair<std::string, std::string>>;
 Status pack(const WorkFolder& folder, const std::vector<std::string>& names, const Contents& contents,
             const std::string& path) {
@@ -224,7 +224,7 @@ Status write_text(const Output& out, const std::string& path, std::string_view f
   return write_whole(path, text);
 }
 
-// What makes one file of objects; null for the forms that are no such file.
+// The linker for a form, or null for forms that are not linked.
 decltype(&codegen::link_shared) linker_of(OutputForm form) {
   return form == OutputForm::kLibrary   ? codegen::link_shared
          : form == OutputForm::kObject  ? codegen::link_relocatable
@@ -232,7 +232,7 @@ decltype(&codegen::link_shared) linker_of(OutputForm form) {
                                         : nullptr;
 }
 
-// Each backend has files of its own.
+// Checks that the backend can produce the form.
 Status check_form(const Output& out, const std::string& path, OutputForm form) {
   const bool source = codegen::backend_of(out.built.target).makes_source;
   if (source && (form == OutputForm::kIr || form == OutputForm::kBitcode || form == OutputForm::kAssembly))

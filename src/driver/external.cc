@@ -19,7 +19,7 @@ namespace {
 using namespace relay;
 using OrderedJson = nlohmann::ordered_json;
 
-// "[1, 1]" as ["1", "1"], anything else as one text.
+// "[1, 1]" as ["1", "1"], other text as a single item.
 OrderedJson attribute_values(const std::string& text) {
   OrderedJson out = OrderedJson::array();
   if (text.size() < 2 || text.front() != '[') {
@@ -98,9 +98,9 @@ class GraphWriter {
     return unsupported("control flow");
   }
 
-  // One node: its arguments, then the constants inside, in the order of their use. Its attributes are those of its
-  // operators, of which the first wins where two have one of the same name; each operator's own, whole, are in
-  // operator_attrs, as a JSON text per operator.
+  // Adds one node: its arguments, then inner constants in order of use. Its
+  // attributes are those of its operators (the first wins on conflicts);
+  // operator_attrs has each operator's complete attributes as JSON text.
   Status call_composite(const Expr& e, const FunctionNode& function, const std::string& name) {
     std::vector<Expr> inputs;
     OrderedJson attrs = OrderedJson::object(), each = OrderedJson::array();
@@ -197,7 +197,7 @@ class GraphWriter {
   std::unordered_map<const ExprNode*, size_t> ids_;
 };
 
-// The function relay.ext.<compiler> of the table, as a generator.
+// Uses the global function relay.ext.<compiler> as a generator.
 Result<SavedModule> generate_by_name(const std::string& name, const std::string& symbol, const ExternalGraph& graph) {
   runtime::FunctionRef function = TW_TRY(runtime::require_global(name, "relay.ext."));
   std::vector<runtime::Value> constants;
@@ -224,7 +224,7 @@ Result<SavedModule> generate(const lower::ExternalFunction& f, const ExternalCod
                  : generate_by_name("relay.ext." + f.compiler, f.symbol, graph);
 }
 
-// A function's constants under the names its module knows them by.
+// A function's constants by the names that its module expects.
 Result<std::map<std::string, Tensor>> named_constants(const lower::ExternalFunction& f,
                                                       const ExternalCodegen* codegen) {
   if (codegen && codegen->constants) return codegen->constants(f.symbol, f.function);
@@ -234,10 +234,10 @@ Result<std::map<std::string, Tensor>> named_constants(const lower::ExternalFunct
   return out;
 }
 
-// Gathers the modules below the library: those with constants lie under one const_loader.
+// Collects the library's imported modules; those with constants go below one const_loader.
 class CodeCollector {
  public:
-  // `constants` gives those of the function by name; asked only where the module wants some.
+  // `constants` gives the function's constants by name; called only if the module needs some.
   template <class Constants>
   Status add(const lower::ExternalFunction& f, SavedModule made, Constants constants) {
     std::vector<std::string> wanted = std::move(made.constants);
@@ -295,7 +295,7 @@ class CodeCollector {
   std::vector<std::string> linked_, linked_with_constants_;
   std::vector<runtime::ImportRecord> plain_, with_constants_;
   runtime::ConstLoaderRecord record_;
-  std::deque<Tensor> kept_;  // that the record shows
+  std::deque<Tensor> kept_;  // tensors that the record refers to
   std::set<std::string> seen_;
 };
 
@@ -316,13 +316,13 @@ Result<Module> take_external_parts(const Module& module, const std::vector<Exter
     if (codegen.supports)
       compiler.supports = [&](const FunctionNode& composite) {
         if (!problem.ok()) return false;
-        // The match as a part of one kernel.
+        // Presents the match as part of one kernel.
         std::vector<Expr> params;
         for (const Expr& p : composite.params) params.push_back(make_var(as<VarNode>(p)->name, p->type));
         Expr alone = make_function(
             params, call_function(make_function(composite.params, composite.body, composite.attrs), params));
         auto graph = external_graph(*as<FunctionNode>(alone), "match");
-        if (!graph.ok()) return false;  // a free size, say
+        if (!graph.ok()) return false;  // for example a free size
         auto taken = codegen.supports(graph->json);
         if (taken.ok()) return *taken;
         problem = std::move(taken).error();
@@ -338,7 +338,7 @@ Result<ExternalCode> compile_external(const std::vector<lower::ExternalFunction>
                                       const std::vector<ExternalCodegen>& codegens) {
   CodeCollector collector;
   for (const lower::ExternalFunction& f : functions) {
-    if (f.compiler.empty()) continue;  // Extern: its code comes with a module that the library imports
+    if (f.compiler.empty()) continue;  // Extern: its code is in an imported module
     auto compile = [&]() -> Status {
       const ExternalCodegen* codegen = generator_of(f.compiler, codegens);
       SavedModule made = TW_TRY(generate(f, codegen));

@@ -53,7 +53,7 @@ std::optional<plan::SizeOp> size_op_of(ExprKind kind) {
   }
 }
 
-// Expressions over sizes as programs of the table.
+// Encodes expressions over sizes as programs of the function table.
 class SizeWriter {
  public:
   SizeWriter(const te::Lowered& lowered, const std::string& function) : lowered_(lowered), function_(function) {}
@@ -194,7 +194,7 @@ Result<LoweredFunction> with_body(const LoweredFunction& function, const tir::St
   return out;
 }
 
-// Names that are no C functions are a script's own, which a rule should have taken away.
+// Names that are not C identifiers are a script's intrinsics, which a lowering rule should have replaced.
 static Status check_names(const LoweredFunction& f) {
   std::string wrong;
   auto check = [&](const std::string& name) {

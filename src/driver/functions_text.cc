@@ -14,7 +14,7 @@ Diagnostic not_a_function(const std::string& what) {
   return {ErrorCode::kProtocolError, "a function's text is none: " + what, {}, "both processes are of one version"};
 }
 
-// Memory that a kernel takes: the same in each of them.
+// Checks the memory that a kernel accesses, which all kernels share.
 Status check_kernel(const LoweredFunction& f, const tir::PrimFunc& kernel) {
   const auto& [arguments, workspaces] = std::tie(f.lowered.arguments, f.lowered.workspaces);
   if (kernel.params.size() != arguments.size() + workspaces.size()) return not_a_function("a kernel's parameters");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scheduled function as a text, for another process that builds it. Not a format that is kept: both ends are one
+// Serialises a scheduled function for another process that builds it. Not a stable format: both ends have the same
 // version.
 #pragma once
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tilewright::driver {
 
-// One line of JSON. Error: InvalidArgument (a size that only a call knows, a loop that is bound to a device's
-// thread, calls of functions of the runtime, LLVM IR of the schedule's).
+// One line of JSON. Error: InvalidArgument (a size known only at a call, a loop bound to a device's thread, calls of
+// runtime functions, LLVM IR imported by the schedule).
 Result<std::string> to_text(const LoweredFunction& function);
 // Errors: ProtocolError, ParseError, VerifyFailed.
 Result<LoweredFunction> parse_function(const std::string& text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A failed internal check becomes an error like any other, with what a report needs.
+// Turns a failed internal check into an ordinary error that contains what a bug report needs.
 #pragma once
 #include <new>
 

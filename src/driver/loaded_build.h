@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was built, loaded into this process: for work that runs a model on the way.
+// Loads a build into this process, for tasks that run a model on the way.
 #pragma once
 #include <memory>
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace tilewright::driver {
 
-// The library of a build; the mapping outlives its file.
+// The build's library; the mapping outlives its file.
 Result<std::shared_ptr<const runtime::Artifact>> load_build(const Built& built);
-// One run on tensors of the plan's inputs, in its order; copies of the outputs.
+// Runs once on tensors in the plan's input order; returns copies of the outputs.
 Result<std::vector<Tensor>> run_once(runtime::Executor& executor, const std::vector<Tensor>& inputs);
 
 }  // namespace tilewright::driver

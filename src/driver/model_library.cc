@@ -43,7 +43,7 @@ std::string export_time() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &parts)};
 }
 
-// What each piece of the graph executor's memory takes, and which input it is.
+// The size of each storage of the graph executor, and which input it holds.
 json storage_map(const std::string& graph_text) {
   const json graph = json::parse(graph_text);
   const json& attrs = graph["attrs"];
@@ -68,7 +68,7 @@ json storage_map(const std::string& graph_text) {
   return out;
 }
 
-// Of a program's pools the sum: the plan's arena is whole cache lines.
+// For programs the sum of the pools, since the plan's arena is rounded to cache lines.
 uint64_t workspace_of(const Built& built, const FunctionMetadata& main) {
   if (!built.ahead_of_time) return main.workspace;
   uint64_t bytes = 0;
@@ -104,7 +104,7 @@ json tensors_json(const std::vector<plan::TensorInfo>& tensors, const std::vecto
   return out;
 }
 
-// What the classic stack's metadata does not have: how to call the model, for who makes a program of it.
+// Additions to the classic metadata: the model's C interface, for program generators.
 Result<json> interface_json(const Built& built) {
   const codegen::CInterface f = TW_TRY(ahead_of_time_interface(built));
   json pools = json::array();
@@ -131,12 +131,12 @@ Result<json> metadata_of(const Built& built) {
            {"target", json::array({built.target.str()})},
            {"executors", json::array({built.ahead_of_time ? "aot" : "graph"})},
            {"style", "full-model"},
-           {"external_dependencies", json::array()}};  // what is generated needs no runtime
+           {"external_dependencies", json::array()}};  // generated code needs no runtime
   if (built.ahead_of_time) out["interface"] = TW_TRY(interface_json(built));
   return out;
 }
 
-// The code of a model for the graph executor: an object with the plan that the runtime loads, or one C file.
+// The code of a model for the graph executor: an object with the plan for the runtime, or one C file.
 Result<Files> graph_files(const Built& built) {
   const std::string name = name_of(built);
   Files files;
@@ -160,7 +160,7 @@ Status add_model(const Built& built, std::map<std::string, std::string>* members
                              name),
                       {}, "compile without the external code generator, or export a library");
   Files files = TW_TRY(built.ahead_of_time ? ahead_of_time_files(built) : graph_files(built));
-  // The weights of a model that was compiled ahead of time are in its code.
+  // An ahead-of-time model's weights are in its code.
   files.emplace_back(format("parameters/{}.params", name), built.ahead_of_time
                                                                ? runtime::write_params_file({})
                                                                : params_file(built.lowered.plan, built.lowered.params));

@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kReadVersion = 7;
-// What nobody's firmware has, and what sums of sizes stay whole numbers below.
+// More than any firmware has, and small enough that sums of sizes do not overflow.
 constexpr uint64_t kMostBytes = uint64_t{1} << 40;
 constexpr size_t kMostListed = 4096;
 
@@ -24,7 +24,7 @@ Diagnostic damaged_library(const std::string& what) {
           "compile the model again with --format mlf"};
 }
 
-// Members of metadata.json by their paths, with the dtype that each must have.
+// Checked access to members of metadata.json, by path and with the required type.
 class Field {
  public:
   Field(const json& value, std::string path) : value_(value), path_(std::move(path)) {}
@@ -62,7 +62,7 @@ class Field {
     for (const Field& f : TW_TRY(list())) out.push_back(TW_TRY(f.text()));
     return out;
   }
-  // A name of C: what a project writes of it is compiled.
+  // A C identifier: it is written into source that a project compiles.
   Result<std::string> name_in_c() const {
     std::string out = TW_TRY(text());
     const bool good =
@@ -134,7 +134,7 @@ Result<LibraryModel> read_model(const std::string& name, const Field& field) {
   out.executors = TW_TRY(TW_TRY(field.at("executors")).texts());
   const Field functions = TW_TRY(TW_TRY(field.at("memory")).at("functions"));
   const Field main = TW_TRY(functions.at("main"));
-  for (const Field& f : TW_TRY(main.list())) {  // one for each device
+  for (const Field& f : TW_TRY(main.list())) {  // one per device
     out.workspace += TW_TRY(TW_TRY(f.at("workspace_size_bytes")).bytes());
     out.constants += TW_TRY(TW_TRY(f.at("constants_size_bytes")).bytes());
     out.io += TW_TRY(TW_TRY(f.at("io_size_bytes")).bytes());
@@ -144,7 +144,7 @@ Result<LibraryModel> read_model(const std::string& name, const Field& field) {
   return out;
 }
 
-// Without "./" in front. Nothing leads out of the archive, and nothing is a name that files cannot have.
+// The path without "./". It must stay inside the archive and be a valid file name.
 Result<std::string> path_inside(const std::string& name) {
   std::string path = name.starts_with("./") ? name.substr(2) : name;
   const bool out =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Model Library Format read back (docs/aot.md). Nothing in it is trusted: it comes from other machines.
+// Reads a Model Library Format (docs/aot.md). The content is untrusted: it may come from other machines.
 #pragma once
 #include <map>
 #include <string>
@@ -11,8 +11,8 @@
 namespace tilewright::driver {
 
 struct LibraryTensor {
-  std::string name;    // the model's
-  std::string member;  // of the struct in C; empty with a packed function
+  std::string name;    // the model's name for it
+  std::string member;  // member of the C struct; empty with a packed function
   DataType dtype;
   std::vector<int64_t> shape;
   uint64_t bytes() const;
@@ -22,30 +22,30 @@ struct LibraryPool {
   uint64_t bytes = 0;
   bool constant = false;
 };
-// How a program in C calls a model that was compiled ahead of time.
+// How a C program calls an ahead-of-time model.
 struct LibraryInterface {
   bool packed = false;
   bool tensors_in_pools = false;
   std::string prefix, header;      // "tvmgen_net", "tvmgen_net.h"
-  uint64_t alignment = 16;         // of pools
-  std::vector<LibraryPool> pools;  // that the program brings
+  uint64_t alignment = 16;         // alignment of pools
+  std::vector<LibraryPool> pools;  // provided by the program
   std::vector<LibraryTensor> inputs, outputs;
 };
 struct LibraryModel {
   std::string name;
   std::vector<std::string> targets, executors;
   uint64_t workspace = 0, constants = 0, io = 0;  // bytes
-  bool has_interface = false;                     // other writers' libraries do not say it
+  bool has_interface = false;                     // libraries of other tools do not contain it
   LibraryInterface interface;
 };
 struct ModelLibrary {
   int64_t version = 0;
   std::vector<LibraryModel> models;
-  std::map<std::string, std::string_view> files;  // by their paths, without "./"; the bytes point into the archive
+  std::map<std::string, std::string_view> files;  // by path, without "./"; views into the archive
 };
 
 bool is_model_library(const std::vector<TarMember>& members);
-// Errors: BadArtifact (damaged, paths that lead out of it), VersionMismatch (another version).
+// Errors: BadArtifact (damaged, or paths that lead outside), VersionMismatch.
 Result<ModelLibrary> read_model_library(const std::vector<TarMember>& members);
 
 }  // namespace tilewright::driver

@@ -9,7 +9,7 @@
 namespace tilewright::driver {
 namespace {
 
-// The one module (or error) that a generator passes to its callback.
+// The module or error that a generator passed to its callback.
 struct GeneratorResult {
   bool done = false;
   Result<SavedModule> module = Diagnostic(ErrorCode::kCodegenFailed, "it delivered nothing");

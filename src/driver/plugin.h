@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code generators that come from outside in C: as structures, or from a shared library.
+// External code generators in C: given as structures, or by a shared library.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace tilewright::driver {
 
-// Error: InvalidArgument (no name, nothing that generates).
+// Error: InvalidArgument (no name, or no generating function).
 Result<ExternalCodegen> external_codegen(const tw_external_codegen& given);
 
-// Loads a shared library for good and adds the code generators that its tw_compiler_plugin gives. Errors: FileNotFound,
-// LinkFailed (what the dynamic linker says), InvalidArgument (no such function).
+// Loads a shared library permanently and adds the code generators returned by its tw_compiler_plugin. Errors:
+// FileNotFound, LinkFailed (the dynamic linker's message), InvalidArgument (no such function).
 Status load_plugin(const std::string& path, std::vector<ExternalCodegen>* codegens);
 
 }  // namespace tilewright::driver

@@ -16,7 +16,7 @@ double decibels(double signal, double noise) {
   return noise <= 0 ? HUGE_VAL : signal <= 0 ? -HUGE_VAL : 10 * std::log10(signal / noise);
 }
 
-// A model that is run on all samples.
+// Runs a model on all samples.
 class Runs {
  public:
   static Result<Runs> create(const std::string& model, const QuantizeOptions& options) {
@@ -26,7 +26,7 @@ class Runs {
     run.threads = options.threads;
     return Runs(TW_TRY(runtime::Executor::create(TW_TRY(load_build(built)), run)));
   }
-  // Visits the outputs of each sample.
+  // Visits each sample's outputs.
   template <class F>
   Status over(const inputs::Samples& samples, const Progress& progress, const char* stage, F&& visit) {
     std::vector<inputs::InputInfo> infos;
@@ -42,14 +42,14 @@ class Runs {
   std::unique_ptr<runtime::Executor> executor_;
 };
 
-// Ranges and means, as the samples have them.
+// Collects ranges and means from the samples.
 Status take_ranges(onnx::Quantizer& quantizer, size_t outputs, const inputs::Samples& samples,
                    const QuantizeOptions& options) {
   Runs runs = TW_TRY(Runs::create(TW_TRY(onnx::write_model(quantizer.observing())), options));
   const auto& names = quantizer.observed();
   std::vector<ValueStatistics> statistics(names.size());
   std::vector<ChannelMeans> means(quantizer.layers().size());
-  std::vector<size_t> operands;  // where each layer's is among the values
+  std::vector<size_t> operands;  // index of each layer's operand among the values
   for (size_t l = 0; l < means.size(); ++l)
     operands.push_back(
         static_cast<size_t>(std::lower_bound(names.begin(), names.end(), quantizer.operand(l)) - names.begin()));
@@ -78,7 +78,7 @@ Status take_ranges(onnx::Quantizer& quantizer, size_t outputs, const inputs::Sam
   return Ok{};
 }
 
-// What a study gives, summed over the samples.
+// Sums of a study's results over the samples.
 struct Sums {
   struct Layer {
     double signal = 0, own = 0, so_far = 0;
@@ -160,7 +160,7 @@ Result<QuantizeReport> quantize_onnx(const std::string& path, const inputs::Samp
   auto quantizer = TW_TRY(onnx::Quantizer::create(model));
   quantizer.set_per_channel(options.per_channel);
   std::set<size_t> kept = TW_TRY(named_layers(quantizer, options.keep));
-  // Free sizes are those of the samples.
+  // Free sizes are taken from the samples.
   std::vector<inputs::InputInfo> infos;
   for (const auto& i : model.graph.inputs) {
     const bool weight = std::any_of(model.graph.initializers.begin(), model.graph.initializers.end(),
@@ -200,7 +200,7 @@ Result<QuantizeReport> quantize_onnx(const std::string& path, const inputs::Samp
     if (!kept.count(l) && sums.layers[l].signal > 0 && report.layers[l].own < options.layer_decibels)
       keep(l, "its own result suffers");
   if (kept.size() > asked) sums = TW_TRY(study(quantizer, kept, outputs, samples, options)), record();
-  // A quarter of the layers that are left, the worst ones, until the outputs are good enough.
+  // Returns a quarter of the remaining layers to float32, worst first, until the outputs are accurate enough.
   while (worst_output(sums) < options.output_decibels && kept.size() < count) {
     std::vector<size_t> left;
     for (size_t l = 0; l < count; ++l)

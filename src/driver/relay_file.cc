@@ -23,7 +23,7 @@ std::string_view without_space(std::string_view head) {
 Result<relay::Module> parse(std::string_view file, const std::string& path) {
   if (!is_json(file)) {
     relay::ParseOptions options;
-    options.origin = std::filesystem::path(path).filename().string();  // the same artifact whatever the folder
+    options.origin = std::filesystem::path(path).filename().string();  // the artifact must not depend on the folder
     options.spans = true;
     return relay::parse_module(file, {}, options);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relay modules as files: the classic text, or the JSON of the classic save_json.
+// Relay modules in files: classic text, or the JSON of the classic save_json.
 #pragma once
 #include <string_view>
 
@@ -7,14 +7,14 @@
 
 namespace tilewright::driver {
 
-// Whether a file that begins like this is a module's text, or a module's JSON; ONNX files never do.
+// Whether a file with this beginning is a module's text or JSON; ONNX files never are.
 bool is_relay_text(std::string_view head);
 bool is_json(std::string_view head);
 // Error: FileNotFound.
 Result<bool> is_relay_file(const std::string& path);
 
-// The module with the weights of options.params bound and these sizes of main's parameters given. Errors: FileNotFound,
-// ParseError, MalformedModel (JSON of another kind), BadArtifact (the weights' file), those of relay/bind.h.
+// Reads a module, binds the weights of options.params and sets sizes of main's parameters. Errors: FileNotFound,
+// ParseError, MalformedModel (other JSON), BadArtifact (the weights file), those of relay/bind.h.
 Result<relay::Module> read_relay_file(const std::string& path, const BuildOptions& options,
                                       const std::map<std::string, std::vector<int64_t>>& shapes);
 

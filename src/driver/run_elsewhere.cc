@@ -15,7 +15,7 @@
 namespace tilewright::driver {
 namespace {
 
-// Files of numpy have no name for some types, and hold the bits of them.
+// numpy files have no name for some dtypes and store their bits.
 Result<Tensor> as_declared(const Tensor& read, const plan::TensorInfo& info) {
   const bool same = read.dtype() == info.dtype;
   if (read.shape() != info.shape || (!same && read.dtype().bytes() != info.dtype.bytes()))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library for another processor, run by a command that takes the arguments of `tilewright run`: an emulator with the
-// program built for that processor, or a shell on a machine that has it.
+// Runs a library for another processor by a command that accepts the arguments of `tilewright run`: an emulator with
+// that program, or a remote shell.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace tilewright::driver {
 
-// The outputs for these inputs (in the order of the plan). `command` is words between spaces. Errors: those of
-// export_library; LinkFailed, with what the command said; BadArtifact where its outputs are not the plan's.
+// The outputs for these inputs, in the plan's order. `command` is split at spaces. Errors: those of export_library;
+// LinkFailed, with the command's output; BadArtifact if its outputs do not match the plan.
 Result<std::vector<Tensor>> run_elsewhere(const Built& built, const std::vector<Tensor>& inputs,
                                           const std::string& command);
 

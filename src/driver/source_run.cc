@@ -18,7 +18,7 @@ constexpr const char* kSourceEntry = "tw_source_entry";
 constexpr int64_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xa5};
 
-// One function for any number of tensors, in a file that knows the model's declaration alone.
+// A wrapper that takes any number of tensors, compiled separately with only the model's declaration.
 std::string entry_source(const plan::Plan& plan) {
   const std::string name = codegen::c_model_name(plan);
   std::string macro = name, call;

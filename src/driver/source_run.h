@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A build for the target c, compiled by the system's C compiler as its documentation promises and run.
+// Compiles a build of the target c with the system's C compiler, as documented, and runs it.
 #pragma once
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace tilewright::driver {
 
-// The outputs for these inputs (in the order of the plan). Errors: those of source_of; LinkFailed, with what the
-// compiler said: a warning is an error; AccuracyExceeded when memory behind the workspace was written.
+// The outputs for these inputs, in the plan's order. Errors: those of source_of; LinkFailed, with the compiler's output
+// (warnings are errors); AccuracyExceeded if memory behind the workspace was written.
 Result<std::vector<Tensor>> run_source(const Built& built, const std::vector<Tensor>& inputs);
 
 }  // namespace tilewright::driver

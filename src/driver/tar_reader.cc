@@ -15,7 +15,7 @@ Diagnostic damaged_tar(const std::string& what) {
   return {ErrorCode::kBadArtifact, format("the package is damaged: {}", what), {}, "compile the model again"};
 }
 
-// Octal digits, or beyond 8 GiB a number whose first bit is set.
+// Octal digits; above 8 GiB a binary number with the first bit set.
 Result<uint64_t> tar_size(const char* field) {
   uint64_t bytes = 0;
   if (static_cast<unsigned char>(field[0]) == 0x80) {

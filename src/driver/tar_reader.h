@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of a POSIX tar file, whose bytes are not trusted.
+// Reads POSIX tar files with untrusted content.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -12,11 +12,11 @@
 namespace tilewright::driver {
 
 struct TarMember {
-  std::string name;  // as it stands there; folders end in a slash
+  std::string name;  // as stored; folders end in a slash
   std::string_view bytes;
 };
 bool is_tar(std::string_view file);
-// In their order; the bytes point into the file. Error: BadArtifact.
+// In order; views into the file. Error: BadArtifact.
 Result<std::vector<TarMember>> read_tar(std::span<const std::byte> file);
 
 }  // namespace tilewright::driver

@@ -15,7 +15,7 @@ void TarWriter::header(const std::string& name, uint64_t bytes, char type) {
     // NOLINTNEXTLINE(bugprone-not-null-terminated-result): fields end in zeros already
     std::memcpy(block + at, text.data(), text.size());
   };
-  // A name of more than 100 bytes goes on in another field, which has the folders.
+  // In names above 100 bytes the folders go to a second field.
   constexpr size_t kName = 100, kPrefix = 155;
   const size_t cut = name.size() <= kName ? std::string::npos : name.rfind('/', kPrefix);
   const bool divided = cut != std::string::npos && name.size() - cut - 1 <= kName;

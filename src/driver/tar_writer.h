@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A POSIX tar file, member by member. Times, owners and modes are fixed: the same members, the same bytes.
+// Writes a POSIX tar file. Times, owners and modes are fixed: equal members give equal bytes.
 #pragma once
 #include <ostream>
 #include <string>
@@ -11,7 +11,7 @@ class TarWriter {
  public:
   explicit TarWriter(std::ostream& out) : out_(out) {}
   void add(const std::string& name, std::string_view bytes);
-  void add_folder(const std::string& name);  // ends in a slash
+  void add_folder(const std::string& name);  // must end in a slash
   bool add_file(const std::string& name, const std::string& path);
   void finish();
 

@@ -46,7 +46,7 @@ Result<std::vector<ListedTarget>> targets_of(const std::string& text) {
   }
   if (texts.size() == 1) return out;
   TW_TRY_STATUS(check_list(text, out));
-  std::reverse(out.begin(), out.end());  // of two that are as good, the later one
+  std::reverse(out.begin(), out.end());  // of equally good ones, the later one
   std::stable_sort(out.begin(), out.end(), [](const ListedTarget& a, const ListedTarget& b) {
     const Target &x = a.target, &y = b.target;
     return x.vector_bits != y.vector_bits ? x.vector_bits > y.vector_bits
@@ -68,7 +68,7 @@ Result<std::string> target_here(const std::string& text) {
   for (const ListedTarget& one : list)
     choices.push_back({one.target.mcpu, runtime::missing_cpu_features(one.target.cpu_features)});
   const std::string& cpu = list[TW_TRY(runtime::choose_instruction_set(choices))].target.mcpu;
-  // Alone, its vectors are as wide as it has them.
+  // A single processor uses its own vector width.
   for (const std::string& one : split_targets(text))
     if (TW_TRY(codegen::resolve_target(TW_TRY(parse_target(one)))).mcpu == cpu) return one;
   return Diagnostic(ErrorCode::kInternal, "a target left its list");

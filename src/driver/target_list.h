@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of processors in a target ("llvm -mcpu=a,b,c", "portable"): one library with kernels for each of them. Only
-// the driver knows of lists: everything else is given one target after another.
+// Lists of processors in a target ("llvm -mcpu=a,b,c", "portable"): one library with kernels for each. Only the driver
+// handles lists; everything else gets one target at a time.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,20 +12,20 @@
 namespace tilewright::driver {
 
 struct ListedTarget {
-  std::string text;  // of one target
+  std::string text;  // target string of one processor
   Target target;     // resolved
 };
-// The targets of the text, the best first: the widest vectors, then the most features. In a list the vectors of all are
-// as wide as those of the best, so that they read weights packed alike. Errors: UnknownTarget.
+// The list's targets, best first: widest vectors, then most features. All use the best one's vector width, so that they
+// read weights packed alike. Errors: UnknownTarget.
 Result<std::vector<ListedTarget>> targets_of(const std::string& text);
-// The text of the one that this machine runs best, or that TILEWRIGHT_ISA names; one target is itself. Errors also:
-// InvalidArgument, CpuMismatch.
+// The target string that this machine runs best, or that TILEWRIGHT_ISA names; a single target is returned as it is.
+// Further errors: InvalidArgument, CpuMismatch.
 Result<std::string> target_here(const std::string& text);
 
-// Kernels of several processors lie in one library: each has its processor in its name.
+// Puts the processor into the names of kernels, which must differ within a library.
 void name_kernels_for(const Target& target, lower::Lowered* lowered);
-// The same model for further processors, the best of them first, joins `into`: weights that are the same are kept once,
-// and every plan describes those of the whole library.
+// Merges builds of the same model for further processors, best first, into `into`: equal weights are kept once, and all
+// plans describe those of the whole library.
 void add_instruction_sets(Built* into, std::vector<Built> others);
 
 }  // namespace tilewright::driver

@@ -12,7 +12,7 @@ Result<bool> is_torch_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   char head[4] = {};
   in.read(head, sizeof head);
-  // The rest is looked at only where it begins like an archive.
+  // Reads on only if it begins like a zip archive.
   if (std::string_view(head, sizeof head) != std::string_view("PK\x03\x04", 4)) return false;
   return torch::is_archive(TW_TRY(onnx::map_file(path)).bytes);
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's exported programs (.pt2) as modules.
+// Reads PyTorch's exported programs (.pt2) as modules.
 #pragma once
 #include "driver/build.h"
 #include "frontend/torch/import.h"
 
 namespace tilewright::driver {
 
-// Whether it is an archive of torch.export.save, by its content. Error: FileNotFound.
+// Whether the content is an archive of torch.export.save. Error: FileNotFound.
 Result<bool> is_torch_file(const std::string& path);
 
-// The module of the program, for these sizes of its inputs. Errors: FileNotFound and those of frontend/torch/archive.h
-// and import.h; InvalidArgument for options that only other formats have.
+// The program's module for these input sizes. Errors: FileNotFound and those of frontend/torch/archive.h and import.h;
+// InvalidArgument for options of other formats.
 Result<relay::Module> read_torch_file(const onnx::SharedBytes& bytes, const BuildOptions& options,
                                       const std::map<std::string, std::vector<int64_t>>& shapes,
                                       torch::Programs programs);

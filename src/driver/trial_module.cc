@@ -14,12 +14,12 @@ namespace tilewright::driver {
 namespace {
 using namespace relay;
 
-// Each group as its trial says.
+// Chooses for each group what its trial says.
 class ByTrial : public lower::KernelChooser {
  public:
   explicit ByTrial(const std::vector<tune::Trial>& trials) : trials_(trials) {}
   void add(const ExprNode* function, size_t trial) { of_[function] = trial; }
-  // Empty where the trial's kernel was made.
+  // Why the trial's kernel was not made; empty if it was.
   std::string why_not(size_t trial) const {
     const auto found = refused_.find(trial);
     return found == refused_.end() ? "" : found->second;
@@ -52,14 +52,14 @@ Expr copy_of(const Expr& x) {
   return call_function(make_function({v}, call("copy", {v}), {{"Primitive", int64_t{1}}}), {x});
 }
 
-// The functions of one trial: the group, and the copies of its operands.
+// The functions of one trial: the group and its operand copies.
 struct Parts {
   Expr group;
   std::vector<Expr> copies;
   Expr call;
 };
 
-// Parameters of the parsed text become copies of `operands`.
+// Replaces parameters of the parsed text by copies of `operands`.
 Result<Parts> parts_of(const tune::TrialModule& module, const std::vector<Tensor>& constants,
                        std::vector<Expr>* operands) {
   ParseOptions parse;

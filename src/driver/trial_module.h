@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch of trials as one library: a fused module with a copy of the group for each trial, in the trial's
-// configuration, behind a copy of its operands, so that each has operands of its own with the zeros it reads around
-// them, as a producer in a model would leave them.
+// Builds a batch of tuning trials as one library: for each trial a copy of the
+// group in the trial's configuration, with its own copies of the operands,
+// including the halos that a producer in a model would leave around them.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,11 +11,11 @@
 namespace tilewright::driver {
 
 struct TrialSteps {
-  bool built = false;                    // false: there is no such kernel
-  std::string why;                       // there is none
-  std::vector<size_t> operands;          // steps that copy them
-  size_t kernel = 0;                     // the step
-  size_t first_output = 0, outputs = 0;  // of the library
+  bool built = false;                    // false: no such kernel exists
+  std::string why;                       // why it does not exist
+  std::vector<size_t> operands;          // the steps that copy them
+  size_t kernel = 0;                     // step of the group's kernel
+  size_t first_output = 0, outputs = 0;  // indices of the library's outputs
 };
 
 struct BuiltTrials {
@@ -26,8 +26,9 @@ struct BuiltTrials {
 // Errors: those of parsing and of a build.
 Result<BuiltTrials> build_trials(const tune::Batch& batch);
 
-// The batch's first trial alone as a Model Library Format at `path`: a program in C whose inputs are the group's
-// operands, to be measured on a device. Why there is no such kernel; empty: it was written. Errors: those of a build.
+// Writes the batch's first trial as a Model Library Format at `path`: a C program with the group's operands as inputs,
+// to be measured on a device. Returns why no such kernel exists, or an empty string on success. Errors: those of a
+// build.
 Result<std::string> build_trial_library(const tune::Batch& batch, const std::string& path);
 
 }  // namespace tilewright::driver

@@ -28,7 +28,7 @@ using tune::MeasureError, tune::Message, tune::TimingOptions, tune::TrialResult;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// A socket by lines.
+// Line-based communication over a socket.
 class Channel {
  public:
   explicit Channel(int socket) : socket_(socket) {}
@@ -51,7 +51,7 @@ class Channel {
     for (size_t at = 0; at < line.size();) {
       const ssize_t n = ::send(socket_, line.data() + at, line.size() - at, MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return;  // who asked is gone, and so will this process be when it reads
+      if (n <= 0) return;  // the peer is gone; the next read will end this process
       at += static_cast<size_t>(n);
     }
   }
@@ -61,7 +61,7 @@ class Channel {
   std::string bytes_;
 };
 
-// The tensor as the executor takes it; it must outlive the call that is given it.
+// A tensor for the executor; must outlive the call.
 DLTensor view_of(const Tensor& tensor) {
   DLTensor out{};
   out.data = const_cast<std::byte*>(tensor.raw());
@@ -72,7 +72,7 @@ DLTensor view_of(const Tensor& tensor) {
   return out;
 }
 
-// How far results of two kernels may lie apart, of the largest one: sums in another order, and Winograd's.
+// The allowed difference of two kernels' results, relative to the largest: for another order of sums, and Winograd.
 double tolerance(DataType dtype) {
   if (!dtype.is_float()) return 0;
   return dtype.bits <= 16 ? 0.05 : 0.005;
@@ -121,7 +121,7 @@ class BatchRun {
     for (size_t step : trial.operands) TW_TRY_STATUS(executor_->run_steps(step, step + 1));
     return Ok{};
   }
-  // Seconds of one run, or the mean of several.
+  // Seconds per run, averaged over `runs`.
   Result<double> timed(const TrialSteps& trial, int runs) {
     const auto start = Clock::now();
     for (int i = 0; i < runs; ++i) TW_TRY_STATUS(executor_->run_steps(trial.kernel, trial.kernel + 1));
@@ -158,7 +158,7 @@ class BatchRun {
     return Ok{};
   }
 
-  // Each by itself, as the classic stack measures.
+  // One trial after another, as the classic stack measures.
   Status time_one_by_one() {
     const TimingOptions& t = batch_.timing;
     for (size_t i = 0; i < results_.size(); ++i) {
@@ -180,8 +180,8 @@ class BatchRun {
     return Ok{};
   }
 
-  // Round by round, so that whatever slows the machine slows all of them: of each pair of times in a round the quotient
-  // counts, and the median of a trial's quotients is what it costs in terms of the first trial's usual time.
+  // In interleaved rounds, so that disturbances affect all trials: the result is the median over rounds of the ratio to
+  // the first trial's time, multiplied by the first trial's usual time.
   Status time_in_turns() {
     std::vector<size_t> in;
     for (size_t i = 0; i < results_.size(); ++i)
@@ -200,7 +200,7 @@ class BatchRun {
         if (i == first) of_first = cost, firsts.push_back(cost);
         quotients[i].push_back(cost / of_first);
       }
-      if (round == kRoundsForAll - 1)  // who is far behind needs no exact time
+      if (round == kRoundsForAll - 1)  // trials far behind need no precise time
         in.erase(std::remove_if(in.begin(), in.end(),
                                 [&](size_t i) { return i != first && median(quotients[i]) > kFarBehind; }),
                  in.end());
@@ -235,9 +235,9 @@ class BatchRun {
   std::vector<int64_t> swept_;
 };
 
-// A kernel or a compilation that asks for ever more gets an error instead of the whole machine.
+// Limits memory, so that a runaway kernel or compilation fails instead of exhausting the machine.
 void limit_memory(uint64_t bytes) {
-#if !defined(__SANITIZE_ADDRESS__)  // whose shadow is larger than any limit
+#if !defined(__SANITIZE_ADDRESS__)  // a sanitizer's shadow memory exceeds any limit
   if (bytes == 0) {
     const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     if (pages <= 0 || size <= 0) return;
@@ -251,7 +251,7 @@ void limit_memory(uint64_t bytes) {
 }  // namespace
 
 int serve_trials(int channel_number) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // it outlives nobody who asks
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with its parent process
   Channel channel(channel_number);
   std::string line;
   bool limited = false;

@@ -22,7 +22,7 @@
 namespace tilewright::driver {
 namespace {
 
-// Memory of a run that is walked step by step here, on one thread, so that every kernel's operands can be looked at.
+// Executes a plan step by step on one thread, so that every kernel's operands can be inspected.
 class SteppedRun {
  public:
   SteppedRun(const runtime::Artifact& artifact, const std::vector<Tensor>& inputs)
@@ -90,17 +90,17 @@ class SteppedRun {
 };
 
 struct Comparison {
-  double worst = 0;      // error over budget
+  double worst = 0;      // error relative to the tolerance
   double largest = 0;    // largest absolute error
   double magnitude = 0;  // largest magnitude of the reference
   int64_t at = -1;
 };
 
-// A rounding to a small float, relative to the value.
+// The relative rounding error of a small float.
 double rounding_of(DataType t) { return t == kFloat16 ? 0x1p-11 : t == kBFloat16 ? 0x1p-8 : 0; }
 
-// The roundings of a module's small floats. Compiled code leaves out those between operators (decision 012), so that
-// outputs differ from the interpreter's by as many as the longest way through the model sums up.
+// The accumulated rounding errors of a module's small floats. Compiled code does not round between operators (decision
+// 012), so outputs may differ from the interpreter's by the sum along the longest path.
 double roundings_of(const relay::Module& module) {
   double most = 0;
   for (const auto& [name, function] : module.functions)
@@ -114,11 +114,12 @@ VerifyOptions with_roundings(VerifyOptions options, const relay::Module& module)
   return options;
 }
 
-// Element-wise |ours - reference| against rtol*|reference| + atol*max|reference| (+ the interpreter's own bound).
+// Compares elementwise: |ours - reference| against rtol*|reference| + atol*max|reference| (+ the interpreter's own
+// bound).
 Comparison compare(const Tensor& ours, const relay::Value& reference, const VerifyOptions& options) {
   Comparison c;
   int64_t n = reference.size();
-  // Two values on both sides of where the rounding turns.
+  // Both values may round to different sides.
   const double rtol = options.rtol + 2 * rounding_of(ours.dtype());
   auto value = [&](int64_t i) {
     return reference.is_float() ? reference.f[static_cast<size_t>(i)]
@@ -176,7 +177,7 @@ Result<std::vector<relay::Value>> reference_outputs(const relay::Module& module,
   return relay::interpret(module, values);
 }
 
-// The first optional pass after which the optimised graph no longer computes what the imported one does.
+// Finds the first optional pass after which the optimised graph's result differs from the imported one's.
 Result<std::string> blame_pass(const relay::Module& module, const plan::Plan& plan, const std::vector<Tensor>& inputs,
                                const VerifyOptions& options) {
   auto truth = TW_TRY(reference_outputs(module, plan, inputs));
@@ -204,7 +205,8 @@ Result<std::string> blame_pass(const relay::Module& module, const plan::Plan& pl
   return name;
 }
 
-// Completes the report: the run's outputs against what is expected, and, when they differ and no kernel does, the pass.
+// Completes the report: compares the outputs with the expected ones and, if they differ although no kernel does, finds
+// the pass.
 Result<VerifyReport> compare_outputs(const relay::Module& module, const plan::Plan& plan,
                                      const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                                      const VerifyOptions& options, VerifyReport report) {
@@ -231,7 +233,7 @@ Result<VerifyReport> compare_outputs(const relay::Module& module, const plan::Pl
                                  shape_str(it->second.shape()), shape_str(plan.outputs[k].shape)));
       expected = relay::value_from(it->second);
     }
-    expected.bound.clear();  // the outputs answer for themselves
+    expected.bound.clear();  // no error bounds: outputs are judged by the tolerance alone
     Comparison c = compare(outputs[k], expected, options.expected.empty() ? with_roundings(options, module) : options);
     report.largest_output_error = std::max(report.largest_output_error, c.worst);
     report.outputs.push_back(format("{}: largest error {:.3g} at magnitude {:.3g}, {:.3g} of the budget",
@@ -242,7 +244,8 @@ Result<VerifyReport> compare_outputs(const relay::Module& module, const plan::Pl
   return report;
 }
 
-// A C program is checked by its outputs, as it has no entry for a single kernel, and so is what runs elsewhere.
+// C programs are checked by their outputs only, since they have no entries for single kernels; so are libraries that
+// run elsewhere.
 Result<VerifyReport> verify_outputs(const relay::Module& module, const Built& built, const VerifyOptions& options) {
   const plan::Plan& plan = built.lowered.plan;
   const auto inputs = TW_TRY(gather_inputs(plan, options));
@@ -270,7 +273,7 @@ Tensor random_tensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t
 }
 
 Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOptions& options) {
-  TW_TRY(parse_target(options.build.target));  // one, not a list: what is compared is what runs here
+  TW_TRY(parse_target(options.build.target));  // not a list: the comparison covers what runs here
   auto built = TW_TRY(build(module, options.build));
   if (codegen::backend_of(built.target).makes_source || !options.run_with.empty())
     return verify_outputs(module, built, options);

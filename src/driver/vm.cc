@@ -28,7 +28,7 @@ namespace {
 
 using runtime::vm::Program;
 
-// Values of more bytes than this are never compiled in: they are data.
+// Larger values are never compiled in: they are data.
 constexpr uint64_t kLargestKeyBytes = 4096;
 
 }  // namespace
@@ -39,7 +39,7 @@ bool can_be_vm(const std::string& output, const BuildOptions& options) {
 }
 
 Result<Compiled> compile_model(const std::string& path, const BuildOptions& options, bool may_be_program) {
-  TW_TRY_STATUS(check_options(options));  // a program is made without running a pass
+  TW_TRY_STATUS(check_options(options));  // building a program runs no pass that would check them
   Compiled out;
   if (!options.more_shapes.empty() || !options.bounds.empty()) {
     out.ordinary = TW_TRY(build_onnx(path, options));
@@ -52,7 +52,7 @@ Result<Compiled> compile_model(const std::string& path, const BuildOptions& opti
     out.program = TW_TRY(vm_program(module, options));
     return out;
   }
-  // The passes may find sizes, and decide branches, that the module leaves open.
+  // Passes may resolve sizes and branches that the module leaves open.
   const relay::Module kept = need == program::Need::kPossible ? module : relay::Module();
   auto built = build_read(std::move(module), path, options);
   if (built.ok())
@@ -74,7 +74,7 @@ Result<Compiled> compile_within_usual_bounds(const std::string& path, const Buil
     bounded.bounds = usual_bounds(TW_TRY(onnx::read_model(path)), options.shapes);
     if (!bounded.bounds.empty()) {
       auto built = build_onnx(path, bounded);
-      // What is wrong with the model, or asks for a program, comes up again without bounds.
+      // Any error, or the need for a program, will recur without bounds.
       if (built.ok()) {
         *taken = std::move(bounded.bounds);
         return Compiled{std::move(*built), {}};
@@ -110,7 +110,7 @@ Result<Program> vm_program(const relay::Module& module, const BuildOptions& opti
 
 namespace {
 
-// Zeros for the arguments of a region that only takes one shape of each; nothing for another region.
+// Zeros for the arguments of a region with fixed argument shapes; nothing for other regions.
 std::optional<std::map<std::string, Tensor>> only_arguments(const relay::Module& module) {
   std::map<std::string, Tensor> out;
   for (const relay::Expr& p : module.main_function()->params) {
@@ -122,7 +122,7 @@ std::optional<std::map<std::string, Tensor>> only_arguments(const relay::Module&
   return out;
 }
 
-// The library's bytes; none where sizes or values of a run decide what it is.
+// The region's library; empty if run-time sizes or values determine its code.
 Result<std::string> ready_library(const Program& program, size_t index, const BuildOptions& options) {
   auto source = std::make_shared<const std::string>(program.source_of(index));
   auto module = program::read_region(*source, source);
@@ -138,14 +138,14 @@ Result<std::string> ready_library(const Program& program, size_t index, const Bu
   auto built =
       build_region(program.regions[index].format, {std::as_bytes(std::span(source->data(), source->size())), source},
                    *arguments, own, &by_value);
-  if (!built.ok() || !by_value.empty()) return std::string();  // what is wrong with it, the run says
+  if (!built.ok() || !by_value.empty()) return std::string();  // errors are reported at run time
   const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-region"));
   const std::string file = place.path() + "/region.so";
   TW_TRY_STATUS(export_library(*built, file));
   return read_whole(file);
 }
 
-// Without the bytes that no region has a piece of any more.
+// Removes bytes that no region refers to any more.
 void drop_unused(Program* program) {
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> moved;
   std::string kept;
@@ -182,7 +182,7 @@ bool needs_compiler(const Program& program) {
 
 Status export_program(const Program& program, const std::string& name, const std::string& path) {
   Built built;
-  built.target = TW_TRY(targets_of(program.target)).back().target;  // of a list, what the oldest processor has
+  built.target = TW_TRY(targets_of(program.target)).back().target;  // of a list, the oldest processor's
   plan::Plan& plan = built.lowered.plan;
   const std::string bytes = runtime::vm::write_program(program);
   const auto n = static_cast<int64_t>(bytes.size());
@@ -248,7 +248,7 @@ Result<relay::Module> region_module(const std::string& format_name, const onnx::
 
 namespace {
 
-// Operations of the interpreter, roughly: elements made, times the terms of each where an operator contracts.
+// Limit in interpreter operations, roughly: elements computed, times the terms of each for contractions.
 constexpr double kMostEvaluated = 200'000;
 double work_of(const relay::Module& module) {
   double work = 0;
@@ -273,7 +273,7 @@ double work_of(const relay::Module& module) {
     };
     double each = 1;
     const auto& args = relay::as<relay::CallNode>(e)->args;
-    // Convolutions, products of matrices and recurrences read all of their weights for some element.
+    // Convolutions, matrix products and recurrences read all of their weights per output position.
     if ((op->pattern == relay::OpPattern::kOutEWiseFusable || op->pattern == relay::OpPattern::kOpaque) &&
         args.size() > 1 && as_tensor(args[1]->type)) {
       const Shape& weight = as_tensor(args[1]->type)->shape;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VM programs through the C interface of the compiler library (tilewright/vm.h).
+// VM programs in the compiler library's C interface (tilewright/vm.h).
 #include <algorithm>
 #include <atomic>
 
@@ -20,15 +20,15 @@ struct tw_vm {
   std::shared_ptr<const runtime::vm::Program> program;
   std::unique_ptr<runtime::vm::ProgramRunner> runner;
   std::atomic<bool> interrupt{false};
-  std::vector<std::string> dtypes;  // of the inputs, as tw_tensor_info shows them
+  std::vector<std::string> dtypes;  // of the inputs, referenced by tw_tensor_info
   std::vector<Value> inputs;
   struct Output {
     tw_vm_kind kind = TW_VM_TENSOR;
-    std::vector<Tensor> items;  // keeps what the views show
+    std::vector<Tensor> items;  // data that views refer to
     std::vector<runtime::vm::TextView> views;
   };
   std::vector<Output> outputs;  // empty before the first run
-  std::string text;             // of the last profile
+  std::string text;             // the last profile's
 };
 
 namespace {

@@ -13,7 +13,7 @@ namespace {
 
 using Program = runtime::vm::Program;
 
-// What verify_module says of a region on these arguments, added to the report.
+// Adds to the report what verify_module finds for a region on these arguments.
 Status verify_region(const Program& program, size_t index, std::span<const Tensor> arguments,
                      const VerifyOptions& options, VerifyReport* report) {
   const auto& region = program.regions[index];
@@ -72,7 +72,7 @@ Result<VerifyReport> verify_program(Program made, const std::string& path, const
   VerifyReport report;
   const auto compile = runtime::vm::specialize_with(program, tw_compiler_specialize, tw_compiler_last_error_message);
   runtime::vm::SpecializedOptions run;
-  run.evaluate_first = 0;  // compiled code is what is looked at
+  run.evaluate_first = 0;  // compiled code is to be verified, not the interpreter
   run.evaluate = runtime::vm::evaluate_with(program, tw_compiler_evaluate, tw_compiler_last_error_message);
   auto runner = TW_TRY(runtime::vm::ProgramRunner::create(
       program,

@@ -28,9 +28,9 @@ namespace fs = std::filesystem;
 
 uint64_t aligned(uint64_t at) { return (at + kWeightsAlignment - 1) / kWeightsAlignment * kWeightsAlignment; }
 
-// A file of weights that is being written. A new one is made in a folder beside its place and renamed; one that is
-// there grows at its end, and its head, which alone says so, is written last: whoever loads it meanwhile sees what was
-// there, and after an interruption it is as it was.
+// A weights file being written. A new file is made in a folder beside its place and renamed; an existing one grows at
+// its end, and its header, which alone defines its extent, is written last: concurrent readers and interruptions leave
+// the old state valid.
 class WeightsStore {
  public:
   static Result<WeightsStore> open(const std::string& path);
@@ -46,13 +46,13 @@ class WeightsStore {
   ~WeightsStore() {
     if (file_ < 0) return;
     if (!made_in_ && changed_ && ::ftruncate(file_, static_cast<off_t>(end_)) != 0) {
-    }  // what is behind the end is nobody's, and the next one writes there
+    }  // bytes behind the end are unused; the next writer overwrites them
     ::close(file_);
   }
 
-  // Where the bytes lie in the file.
+  // Returns the offset of the bytes in the file.
   Result<uint64_t> add(const Tensor& tensor, uint64_t bits);
-  // Kernels may read a vector past the last element.
+  // Kernels may load a vector past the last element.
   uint64_t list_at() const { return aligned(list_.data_end) + kWeightsAlignment; }
   Status finish();
 
@@ -67,9 +67,9 @@ class WeightsStore {
   std::string path_;
   std::optional<WorkFolder> made_in_;
   int file_ = -1;
-  uint64_t end_ = 0;  // of the file, with a list, before anything was added
+  uint64_t end_ = 0;  // end of the file with its list, before additions
   WeightsList list_;
-  std::multimap<uint64_t, size_t> known_;  // by hash, into the list
+  std::multimap<uint64_t, size_t> known_;  // by hash: index in the list
   bool changed_ = false;
 };
 
@@ -110,7 +110,7 @@ Status WeightsStore::read_old() {
     return error;
   }
   list_ = std::move(*list);
-  end_ = list_end();  // what an interrupted compilation left behind it goes
+  end_ = list_end();  // drops what an interrupted compilation left behind
   for (size_t i = 0; i < list_.weights.size(); ++i) known_.emplace(list_.weights[i].hash, i);
   return Ok{};
 }
@@ -146,7 +146,7 @@ Result<uint64_t> WeightsStore::add(const Tensor& tensor, uint64_t bits) {
     const StoredWeight& w = list_.weights[it->second];
     if (w.bytes == bytes && w.bits == bits && holds(w, tensor)) return w.offset;
   }
-  // Behind everything that is there, the list included: that one counts until the head says otherwise.
+  // Behind all existing content including the list, which stays valid until the header is rewritten.
   const uint64_t at = aligned(changed_ ? list_.data_end : std::max(end_, kWeightsStart));
   changed_ = true;
   TW_TRY_STATUS(write(at, tensor.raw(), bytes));
@@ -174,7 +174,7 @@ Status WeightsStore::finish() {
   return error ? cannot_write(path_, error.message()) : Status(Ok{});
 }
 
-// Offsets of the params space as they are in the file. A buffer lies within one parameter.
+// Adjusts offsets in the params space to the file's. A buffer lies within one parameter.
 void move_buffers(const std::vector<plan::Param>& before, const std::vector<plan::Param>& after, plan::Plan* plan) {
   std::map<uint64_t, size_t> starts;
   for (size_t i = 0; i < before.size(); ++i)
@@ -189,7 +189,7 @@ void move_buffers(const std::vector<plan::Param>& before, const std::vector<plan
   }
 }
 
-// `file` as it is seen from the folder of `artifact`.
+// The path of `file` relative to the folder of `artifact`.
 std::string seen_from(const std::string& file, const std::string& artifact) {
   std::error_code error;
   const fs::path to = fs::weakly_canonical(fs::absolute(file, error), error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model's weights in a file of their own (base/formats/weights_file.h), which other models share.
+// Stores a model's weights in a separate file (base/formats/weights_file.h) that other models can share.
 #pragma once
 #include <functional>
 #include <span>
@@ -11,11 +11,10 @@
 
 namespace tilewright::driver {
 
-// Puts the weights of `plans` (which are the same for all: driver/target_list.h) into `file`, as an artifact in the
-// folder of `artifact` has it. The file is made, or gets those of the weights that it does not hold yet, byte for byte:
-// what other artifacts use stays as it is and where it is. One compilation at a time changes a file. `written(bytes)`
-// is called as weights are done. Errors: CannotWrite, InvalidArgument (the file is something else), BadArtifact (it is
-// damaged).
+// Moves the weights of `plans` (equal for all: driver/target_list.h) to `file`, a path relative to the folder of
+// `artifact`. The file is created, or extended by weights that it does not contain yet, byte by byte; existing content
+// does not move, since other artifacts use it. One process at a time modifies a file. `written(bytes)` reports
+// progress. Errors: CannotWrite, InvalidArgument (another kind of file), BadArtifact (damaged).
 Status put_weights_apart(std::span<plan::Plan> plans, std::span<const lower::Weight> weights, const std::string& file,
                          const std::string& artifact, const std::function<void(uint64_t bytes)>& written = {});
 

@@ -40,10 +40,10 @@ Outcome from_diagnostic(const Diagnostic& d) {
   return {unsupported ? "unsupported" : "failed", format("{} {}", error_name(d.code), text)};
 }
 
-// Inside the child process: compile, run each data set, compare. The tolerances are those of the ONNX test runner.
+// In the child process: compiles, runs each data set, and compares with the ONNX test runner's tolerances.
 Outcome run_as_graph(const onnx::BackendCase& test, const BackendLimits& limits) {
   double worst = 0;
-  std::vector<std::string> constants;  // inputs that had to be compiled in: shapes, axes, pads
+  std::vector<std::string> constants;  // inputs that are compiled in: shapes, axes, pads
   for (const auto& set : test.sets) {
     VerifyOptions options;
     options.layers = false;
@@ -76,7 +76,7 @@ Outcome run_as_graph(const onnx::BackendCase& test, const BackendLimits& limits)
 Outcome run_case(const fs::path& folder, const BackendLimits& limits) {
   auto loaded = onnx::load_backend_case(folder.string());
   if (!loaded.ok()) return from_diagnostic(loaded.error());
-  // Texts are values of a run, not of a compilation.
+  // Strings are run-time values; they cannot be compiled in.
   const auto& graph_inputs = loaded->model.graph.inputs;
   const bool texts = std::any_of(graph_inputs.begin(), graph_inputs.end(),
                                  [](const auto& i) { return i.type.elem && i.type.elem->is_string(); });
@@ -90,7 +90,7 @@ Outcome run_case(const fs::path& folder, const BackendLimits& limits) {
     auto error = run_as_program(*loaded, set);
     if (!error.ok()) {
       Outcome program = from_diagnostic(error.error());
-      // What the graph path said is what matters unless only a program can do it.
+      // Report the graph's verdict unless only a program can run the model.
       return {program.verdict == "failed" || graph.verdict == "failed" ? "failed" : "unsupported",
               format("{}; as a VM program: {}", graph.detail, program.detail)};
     }
@@ -101,7 +101,7 @@ Outcome run_case(const fs::path& folder, const BackendLimits& limits) {
 }
 
 Outcome run_guarded(const fs::path& folder, const BackendLimits& limits) {
-  // What it writes lies here, and goes also when the process is killed.
+  // The child's files go here, and are removed even if the process is killed.
   auto place = WorkFolder::temporary("tilewright-case");
   if (!place.ok()) return from_diagnostic(place.error());
   int channel[2];

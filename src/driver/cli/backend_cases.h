@@ -11,13 +11,13 @@ namespace tilewright::driver {
 struct BackendLimits {
   int seconds = 60;
   int megabytes = 8192;
-  std::string target = "llvm";  // what cases are compiled for; only llvm, for this machine, also makes VM programs
+  std::string target = "llvm";  // the target; only llvm for this machine also covers VM programs
   std::string run_with;         // VerifyOptions::run_with
 };
 
-// Compiles and runs every folder in a process of its own under the limits; a line each (passed, failed: largest error,
-// unsupported: what) and the counts. A folder without a model stands for the folders inside it. Exit code: 0 when none
-// failed, 3 otherwise.
+// Compiles and runs every folder in a separate process under the limits; prints a line each (passed, failed: largest
+// error, unsupported: what) and totals. A folder without a model stands for its subfolders. Exit code: 0 if none
+// failed, else 3.
 int run_backend_cases(const std::vector<std::string>& folders, const BackendLimits& limits, bool json);
 
 // Inputs and expected outputs (input_*.pb, output_*.pb, named inside the files) out of a folder.

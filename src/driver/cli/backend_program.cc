@@ -73,7 +73,7 @@ Result<double> compare(const Value& ours, const onnx::CaseValue& expected) {
 
 Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data) {
   auto program = std::make_shared<runtime::vm::Program>(TW_TRY(vm_program(test.model, {})));
-  // Through its bytes, as a program read from a file.
+  // Serialised and read back, like a program from a file.
   const std::string written = runtime::vm::write_program(*program);
   *program = TW_TRY(runtime::vm::read_program(std::as_bytes(std::span(written))));
   runtime::vm::SpecializedOptions options;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One data set of an ONNX backend test through a VM program: values of every kind go in and come out.
+// Runs one data set of an ONNX backend test as a VM program, with inputs and outputs of any kind.
 #pragma once
 #include "frontend/onnx/backend_case.h"
 
 namespace tilewright::driver {
 
-// The largest error as a part of the tolerance (1e-3 relative and 1e-7 absolute, as the ONNX test runner has it);
-// texts, lengths and absences must be equal. Errors: those of compiling and running, AccuracyExceeded where something
-// else than a number differs.
+// The largest error relative to the tolerance (1e-3 relative, 1e-7 absolute, as in the ONNX test runner); strings,
+// lengths and absence must be equal. Errors: those of compiling and running, AccuracyExceeded for differences other
+// than in numbers.
 Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data);
 
 }  // namespace tilewright::driver

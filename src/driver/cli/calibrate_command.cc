@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tilewright calibrate: measures this machine and keeps what kernels are chosen by.
+// tilewright calibrate: measures this machine and saves the rates that kernels are chosen by.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -15,7 +15,7 @@
 namespace tilewright::driver {
 namespace {
 
-// Other programs slow a measurement down and nothing makes one faster, so the best of several passes counts.
+// Interference only ever slows a measurement down, so the best of several passes counts.
 MachineProfile measure(const Target& target, double seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   MachineProfile out;

@@ -20,7 +20,7 @@ int fail(const Diagnostic& diagnostic) {
 
 Status add_shapes(const std::vector<std::string>& texts, BuildOptions* options) {
   constexpr size_t kMostVariants = 64;
-  std::map<std::string, std::vector<std::vector<int64_t>>> shapes;  // of each variant
+  std::map<std::string, std::vector<std::vector<int64_t>>> shapes;  // for each variant
   size_t variants = 1;
   for (const std::string& text : texts) {
     auto bad = [&](const std::string& why) {
@@ -29,7 +29,7 @@ Status add_shapes(const std::vector<std::string>& texts, BuildOptions* options) 
     };
     const size_t eq = text.rfind('=');
     if (eq == std::string::npos || eq == 0) return bad("no input name");
-    // Each size: one number, or a list of them.
+    // Each size is a number or a list of numbers.
     std::vector<std::vector<int64_t>> sizes;
     size_t count = 1;
     for (size_t at = eq + 1; at <= text.size();) {

@@ -52,8 +52,8 @@ Result<lower::MemoryPool> parse_pool(const std::string& text) {
   return pool;
 }
 
-// What programs without the runtime get: with an interface, and in a Model Library Format that is not the graph
-// executor's.
+// Options for programs without the runtime: if an interface is requested, or a Model Library Format other than the
+// graph executor's.
 Result<std::optional<AheadOfTime>> Flags::ahead_of_time(OutputForm form_of_output) const {
   const bool library = form_of_output == OutputForm::kModelLibrary, source = form_of_output == OutputForm::kSource;
   const bool wanted = !interface.empty() || !pools.empty() || !constant_pools.empty() || tensors_in_pools;
@@ -76,7 +76,7 @@ Result<std::optional<AheadOfTime>> Flags::ahead_of_time(OutputForm form_of_outpu
   return std::optional<AheadOfTime>(std::move(out));
 }
 
-// A model whose sizes, or inputs that sizes depend on, are known only when it runs.
+// Writes a model as a program: its sizes, or inputs that sizes depend on, are known only at run time.
 int write_program(const Flags& flags, std::optional<runtime::vm::Program> program, const BuildOptions& options,
                   const std::string& output) {
   if (Status ready = make_ready(&*program, options); !ready.ok()) return fail(ready.error());
@@ -135,7 +135,7 @@ int write_program(const Flags& flags, std::optional<runtime::vm::Program> progra
   return kExitOk;
 }
 
-// A library that was written, and what there is to say of it.
+// A written library and its report.
 struct Written {
   const Built& built;
   std::string output;
@@ -204,7 +204,7 @@ void print(const Flags& flags, const Written& made) {
   if (!plan.variants.empty())
     std::printf("%zu %s; an input's shape picks one when the model runs\n", 1 + plan.variants.size(),
                 plan.metadata.count(plan::kBoundsKey) ? "plans" : "input shapes");
-  // Of bounds the first plan and the last say enough.
+  // Of bounded variants, show only the first and last plan.
   const auto bounds = plan.metadata.find(plan::kBoundsKey);
   const size_t last = plan.variants.size();
   if (bounds != plan.metadata.end()) std::printf("bounds: %s\n", bounds->second.c_str());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry of the compiler library that the `tilewright` program calls for verbs the runtime alone cannot do.
+// The compiler library's entry for verbs that the runtime alone cannot perform, called by the `tilewright` program.
 #include <CLI/CLI.hpp>
 #include <new>
 

@@ -19,21 +19,20 @@ std::string shapes_of(const plan::Plan& plan, const plan::Step& step) {
   return out;
 }
 
-// A kernel that applies, in the configuration it has or would have.
+// An applicable kernel in its actual or best configuration.
 struct Row {
   std::string implementation;
   int plevel = 0;
   lower::Config config;
   bool chosen = false;
-  std::vector<lower::Config> others;  // that were weighed besides the chosen one
+  std::vector<lower::Config> others;  // other configurations that were considered
 };
 
-// Best first; the one taken may stand lower when another had a smaller priority.
+// Best first; the chosen one can be lower if the other has a smaller priority.
 std::vector<Row> rows_by_priority(const lower::Choice& choice) {
   std::vector<Row> out;
   const lower::Config chosen_config{choice.configuration, choice.cost};
-  if (choice.candidates.empty())
-    out.push_back({choice.implementation, 0, chosen_config, true, {}});  // nothing to choose from
+  if (choice.candidates.empty()) out.push_back({choice.implementation, 0, chosen_config, true, {}});  // no alternatives
   for (const lower::Candidate& c : choice.candidates) {
     Row row{c.implementation->name, c.implementation->plevel, c.configs[0], c.implementation == choice.kernel, {}};
     if (row.chosen) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why each layer got the kernel it has: what applied, what the cost model predicted for it, what was taken.
+// Explains the choice of kernels: for each layer, what applied, its predicted cost, and what was chosen.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tilewright::driver {
 
-// `records`: what the kernels were chosen by, besides the cost model; may be null.
+// `records`: tuning records used for the choice besides the cost model; may be null.
 std::string explain_text(const lower::Lowered& lowered, const tune::RecordChooser* records = nullptr);
 // One object per step: {"name", "nodes", "kernel", "shapes", "candidates": [{"implementation", "predicted_us",
 // "chosen", ...}]}, and the "record" that decided.

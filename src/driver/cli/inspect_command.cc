@@ -41,7 +41,7 @@ void print_models(const json& models) {
   }
 }
 
-// A few lines for people: the JSON's scalars, then inputs, outputs, the memory and the largest steps.
+// A summary for people: scalars, then inputs, outputs, memory and the largest steps.
 void print(const json& j) {
   for (const auto& [key, value] : j.items())
     if (value.is_primitive() && key != "bytecode" && key != "constants")
@@ -158,7 +158,7 @@ Command add_inspect(CLI::App* app) {
     auto j = inspect_file(*file);
     if (!j.ok()) {
       Diagnostic error = std::move(j).error();
-      if (error.where.find(*file) == std::string::npos)  // a place inside the file
+      if (error.where.find(*file) == std::string::npos)  // a position inside the file
         error.where = *file + (error.where.empty() ? "" : ": " + error.where);
       return fail(error);
     }

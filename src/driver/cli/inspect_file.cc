@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 json tensor_json(const plan::TensorInfo& t) { return {{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}}; }
 
-// A VM program: its inputs, what its functions call, and the bytecode.
+// A VM program: inputs, called functions, bytecode.
 json program_json(const runtime::vm::Program& program, const plan::Plan& plan) {
   json j{{"kind", "vm program"},
          {"model", plan.model_name},
@@ -75,7 +75,7 @@ Result<json> set_json(const ArtifactContents::Set& set, const ArtifactContents& 
   return j;
 }
 
-// Of any machine: nothing of the library is loaded.
+// For any machine: the library is not loaded.
 Result<json> inspect_artifact(std::span<const std::byte> file) {
   const ArtifactContents contents = TW_TRY(read_artifact_file(file));
   const plan::Plan plan = TW_TRY(plan::read_plan(contents.plan));
@@ -217,7 +217,7 @@ void add_weights(const std::vector<runtime::NamedTensor>& tensors, json* out) {
   (*out)["weights_bytes"] = bytes;
 }
 
-// Every tensor is read: what is listed is what the file holds.
+// Reads all tensors, so that the list matches the content.
 Result<json> inspect_weights(std::span<const std::byte> file) {
   const WeightsList list = TW_TRY(read_weights_list(file));
   TW_TRY_STATUS(check_weights_content(file, list));
@@ -297,7 +297,7 @@ json graph_json(const frontend::GraphJson& graph) {
   return j;
 }
 
-// A built model of the classic stack without its kernels: its graph and its parameters.
+// A classic build without kernels: graph and parameters.
 Result<json> inspect_factory(std::span<const std::byte> file) {
   const auto record = TW_TRY(runtime::read_factory_record(file, true));
   json j = graph_json(TW_TRY(frontend::read_graph_json(record.graph_json)));
@@ -325,7 +325,7 @@ json library_tensors(const std::vector<LibraryTensor>& tensors) {
   return out;
 }
 
-// A Model Library Format: how each model is called, and what it takes of memory.
+// A Model Library Format: each model's interface and memory use.
 Status add_library(const std::vector<TarMember>& members, json* out) {
   const ModelLibrary library = TW_TRY(read_model_library(members));
   json& j = *out;
@@ -350,7 +350,7 @@ Status add_library(const std::vector<TarMember>& members, json* out) {
   return Ok{};
 }
 
-// A package of `compile -o model.tar`, or a Model Library Format: its members, and what its library holds.
+// A package (`compile -o model.tar`) or a Model Library Format: its members, and its library's content.
 Result<json> inspect_package(std::span<const std::byte> file) {
   const std::vector<TarMember> members = TW_TRY(read_tar(file));
   json j{{"kind", "package"}, {"members", json::array()}};
@@ -362,10 +362,10 @@ Result<json> inspect_package(std::span<const std::byte> file) {
   return j;
 }
 
-// What to do with a folder, by what is in it.
+// Advice for a folder, depending on its content.
 std::string advice_for_folder(const fs::path& folder) {
   std::error_code ignored;
-  std::vector<std::string> files, models;  // that can be inspected; folders with a model.onnx
+  std::vector<std::string> files, models;  // inspectable files; folders with a model.onnx
   bool empty = true;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     empty = false;
@@ -399,7 +399,7 @@ Result<json> inspect_file(const std::string& path) {
   const onnx::SharedBytes mapped = TW_TRY(onnx::map_file(path));
   const auto bytes = mapped.bytes;
   const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  // .params and .ro start with eight bytes that nothing else starts with; a factory record with its graph's length.
+  // .params and .ro files begin with distinctive eight bytes; a factory record begins with its graph's length.
   uint64_t mark = 0;
   if (file.size() >= sizeof mark) std::memcpy(&mark, file.data(), sizeof mark);
   if (mark == runtime::kParamsMark) return inspect_params(bytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in a file, as JSON. Nothing in it is run or loaded, so libraries for other machines are read, too.
+// Describes a file's content as JSON. Nothing is executed or loaded, so libraries for other machines can be inspected
+// as well.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this build knows: operators, passes, targets.
+// Lists what this build supports: operators, passes, targets.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@
 namespace tilewright::driver {
 namespace {
 
-// How an operator is compiled: "computed" (a compute definition), the names of its kernels, or "-" (interpreter only).
+// How an operator is lowered: "computed" (a compute definition), the names of its kernels, or "-" (interpreter only).
 std::string lowering_of(const relay::OpDef& op) {
   if (lower::find_compute(op.name)) return "computed";
   if (op.expand) return "composed";
@@ -34,7 +34,7 @@ std::string lowering_of(const relay::OpDef& op) {
   return out.empty() ? "-" : out;
 }
 
-// What tests/conformance/write_operators.py knows of an ONNX operator.
+// Data of tests/conformance/write_operators.py about an ONNX operator.
 struct OnnxOperator {
   std::string_view domain, op, dtypes, tested;
 };
@@ -58,11 +58,11 @@ void print_onnx_operators() {
   }
 }
 
-// Passes on a module in a file, alone: what a failed compilation's --dump-ir folder holds.
+// Runs passes on a module in a file, such as one from a failed compilation's --dump-ir folder.
 Status run_on_text(const Pipeline& passes, const std::string& path, const std::string& target,
                    const std::string& output) {
   PassContext context;
-  context.opt_level = 9;  // they were asked for
+  context.opt_level = 9;  // requested explicitly, so run at any level
   context.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
   const onnx::SharedBytes file = TW_TRY(onnx::map_file(path));
   const std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
@@ -161,7 +161,7 @@ Command add_passes(CLI::App* app) {
 
 namespace {
 
-// Each figure that kernels are chosen by, and where it is from.
+// The rates that kernels are chosen by, each with its source.
 std::string rates_text(const Target& target) {
   const MachineModel &used = target.machine, table = machine_model_of(target.mcpu);
   const char* before = table.source == MachineModel::Source::kTable ? "table" : "assumed";

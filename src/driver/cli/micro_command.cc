@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tilewright micro: a Model Library Format as a program for a device (`run` is the runtime's: src/cli/micro_verb.cc).
+// tilewright micro: turns a Model Library Format into a device program (`run` is part of the runtime:
+// src/cli/micro_verb.cc).
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tilewright quantize: a float32 ONNX model in 8 bits, with the accuracy of each layer.
+// tilewright quantize: converts a float32 ONNX model to 8 bits and reports each layer's accuracy.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>

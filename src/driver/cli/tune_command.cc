@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tilewright tune: measures the kernels that a model's layers could have and keeps what it finds.
+// tilewright tune: measures candidate kernels for a model's layers and records the results.
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -62,7 +62,7 @@ std::string row(const tune::TaskState& state) {
                 microseconds(state.default_seconds), microseconds(state.best_seconds), state.gain());
 }
 
-// On a terminal one table that is drawn over itself; else a line for each batch.
+// On a terminal a table that is updated in place; otherwise one line per batch.
 class Display {
  public:
   explicit Display(bool quiet) : quiet_(quiet), terminal_(!quiet && isatty(1)) {}
@@ -186,7 +186,7 @@ Command add_tune(CLI::App* app) {
 }
 
 Command add_serve_trials(CLI::App* app) {
-  app->add_subcommand(kServeTrialsVerb, "")->group("");  // hidden: `tune` starts it
+  app->add_subcommand(kServeTrialsVerb, "")->group("");  // hidden: started by `tune`
   return [] { return serve_trials(0); };
 }
 

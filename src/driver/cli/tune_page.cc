@@ -7,7 +7,7 @@ namespace tilewright::driver {
 namespace {
 using nlohmann::json;
 
-// All text from the data goes into the page as text nodes.
+// Text from the data is inserted as text nodes only.
 constexpr const char* kTuningHtml = R"page(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Tuning</title>
 <style>

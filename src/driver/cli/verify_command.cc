@@ -58,7 +58,7 @@ int verify_model(const Flags& flags) {
   ProgressLine line(flags.quiet || flags.json);
   options.build.progress = line.callback();
   auto report = verify_onnx(flags.paths[0], options);
-  // What no graph can hold runs as a VM program.
+  // Models that cannot be a graph run as a VM program.
   if (!report.ok())
     if (auto program = program_if_needed(flags.paths[0], options.build); program.ok() && *program)
       report = verify_program(std::move(**program), flags.paths[0], options);

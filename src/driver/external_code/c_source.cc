@@ -14,7 +14,7 @@ namespace {
 
 bool is_cpp(const std::string& form) { return form == "cc" || form == "cpp" || form == "cxx"; }
 
-// The header that a line includes, or empty.
+// The header included by a line, or empty.
 std::string_view included(std::string_view line) {
   const size_t hash = line.find_first_not_of(" \t");
   if (hash == std::string_view::npos || line[hash] != '#') return {};
@@ -78,7 +78,7 @@ std::string with_classic_headers(const std::string& code) {
 }
 
 std::string object_machine(std::string_view object) {
-  constexpr size_t kMachine = 18;  // of every ELF head, in the machine's byte order
+  constexpr size_t kMachine = 18;  // offset in ELF headers, in the machine's byte order
   if (object.size() < kMachine + 2 || object.substr(0, 4) != "\177ELF") return "no ELF machine";
   const bool big = object[5] == 2;
   const auto byte = [&](size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(object[kMachine + i])); };

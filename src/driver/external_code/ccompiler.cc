@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code generator "ccompiler": arithmetic of tensors as C loops.
+// The code generator "ccompiler": tensor arithmetic as C loops.
 #include <map>
 
 #include "base/format.h"
@@ -28,7 +28,7 @@ int64_t element_count(const std::vector<int64_t>& shape) {
   return n;
 }
 
-// Where an element of a broadcast operand lies: "i1 * 3 + i2".
+// The index of an element in a broadcast operand: "i1 * 3 + i2".
 std::string index_of(const std::vector<int64_t>& operand, size_t rank) {
   std::string out;
   int64_t stride = 1;
@@ -78,7 +78,7 @@ class CWriter {
     return Ok{};
   }
 
-  // A result is written where it belongs; what is a result twice, or an argument, is copied.
+  // Results are written in place; an argument, or a value returned twice, is copied.
   Status name_head(size_t h) {
     const size_t node = graph_.heads[h].node;
     const char* type = c_type(graph_.nodes[node].dtypes[0]);

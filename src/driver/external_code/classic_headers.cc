@@ -6,7 +6,7 @@
 namespace tilewright::driver {
 namespace {
 
-// Tensors as DLPack has them.
+// DLPack's tensors.
 constexpr const char kTensors[] = R"header(
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
@@ -112,7 +112,7 @@ static inline int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* en
 #endif
 )header";
 
-// Typed functions of C++ in the packed convention, and the lists of constants that __init_<function> takes.
+// Typed C++ functions in the packed convention, and the list of constants for __init_<function>.
 constexpr const char kTyped[] = R"header(
 #ifndef TVM_RUNTIME_PACKED_FUNC_H_
 #define TVM_RUNTIME_PACKED_FUNC_H_

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The headers that C source of classic code generators includes: the packed convention and the tensors it passes.
+// Headers included by C source of classic code generators: the packed convention and its tensors.
 #pragma once
 #include <string_view>
 
 namespace tilewright::driver {
 
-// The text that stands for `#include <name>`; null where the name is not one of them.
+// The replacement of `#include <name>`; null for other headers.
 const char* classic_header(std::string_view name);
 
 }  // namespace tilewright::driver

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph JSON of an external function (docs/external-codegen.md), read for a generator of our own.
+// Reads an external function's graph JSON (docs/external-codegen.md) for built-in generators.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,17 +16,17 @@ struct ExternalEntry {
 struct ExternalNode {
   std::string op, name;  // op: input, const or kernel
   std::vector<ExternalEntry> inputs;
-  std::vector<std::vector<int64_t>> shapes;  // of each output
+  std::vector<std::vector<int64_t>> shapes;  // by output
   std::vector<DataType> dtypes;
   nlohmann::json attrs;
 };
 struct ExternalNodes {
   std::vector<ExternalNode> nodes;
-  std::vector<size_t> arguments;  // nodes: inputs and constants
+  std::vector<size_t> arguments;  // node indices of inputs and constants
   std::vector<ExternalEntry> heads;
 };
 
-// Errors: InvalidArgument (no such graph).
+// Errors: InvalidArgument (malformed graph).
 Result<ExternalNodes> read_external_graph(const std::string& json);
 
 }  // namespace tilewright::driver

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code generators that come with the compiler; a user's of the same name goes first.
+// Built-in external code generators; a user's generator of the same name takes precedence.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,8 +11,8 @@ namespace tilewright::driver {
 // Null where there is none of the name.
 const ExternalCodegen* own_generator(const std::string& name);
 
-// "ccompiler": element-wise add, subtract, multiply and divide of numbers, as C. Errors: CodegenFailed, naming what it
-// cannot write.
+// "ccompiler": elementwise add, subtract, multiply and divide, as C. Errors: CodegenFailed, naming an unsupported
+// operator.
 Result<SavedModule> generate_c(const std::string& symbol, const std::string& graph_json,
                                const std::vector<Tensor>& constants);
 

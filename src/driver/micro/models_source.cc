@@ -25,7 +25,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-// DLPack's kinds.
+// DLPack's type codes.
 int type_code(DataType t) {
   if (t == kBFloat16) return 4;
   return t.is_float() ? 2 : t.is_int() ? 0 : 1;
@@ -40,7 +40,7 @@ std::string memory(const std::string& name, uint64_t bytes, uint64_t alignment, 
       std::max<uint64_t>(1, bytes), name, alignment);
 }
 
-// Names that begin with the model's prefix cannot be another's.
+// Names with the model's prefix are unique to it.
 class ModelSource {
  public:
   explicit ModelSource(const LibraryModel& model) : model_(model), f_(model.interface) {}
@@ -62,7 +62,7 @@ class ModelSource {
     out += tensors("input", f_.inputs) + tensors("output", f_.outputs);
     return out + (f_.packed ? packed_run() : struct_run()) + "\n";
   }
-  // Where tensors lie is known only when the program runs.
+  // Tensor addresses are known only when the program runs.
   std::string placement() const { return f_.tensors_in_pools ? format("  {}_place();\n", f_.prefix) : std::string(); }
 
  private:
@@ -126,7 +126,7 @@ class ModelSource {
     }
     return out + format("  return {}_run(&inputs, &outputs{}{});\n}}\n", f_.prefix, last.empty() ? "" : ", ", last);
   }
-  // DLPack's tensors in unions of eight bytes.
+  // DLPack tensors in unions of eight bytes.
   std::string packed_run() const {
     const size_t count = f_.inputs.size() + f_.outputs.size();
     std::string out = format("static int32_t {}_start(void) {{\n", f_.prefix);

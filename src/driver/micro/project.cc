@@ -29,7 +29,7 @@ Diagnostic bad_project(std::string what, std::string hint, std::string where = {
   return {ErrorCode::kInvalidArgument, std::move(what), std::move(where), std::move(hint)};
 }
 
-// crt_config.h of the project's options.
+// crt_config.h with the project's options.
 Result<std::string> configuration(const ProjectOptions& options) {
   std::map<std::string, uint64_t> numbers;
   std::vector<std::string> names;
@@ -59,7 +59,7 @@ Result<std::string> configuration(const ProjectOptions& options) {
       numbers["packet_bytes"], numbers["reply_bytes"], numbers["memory_bytes"]);
 }
 
-// A sketch has no include paths: headers are named from where the file lies.
+// Sketches have no include paths: headers are included relative to the file.
 std::string with_relative_includes(const std::string& text, const std::string& up) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -119,7 +119,7 @@ class ProjectWriter {
   void add(std::string path, std::string bytes, bool is_program = false) {
     files_.push_back({std::move(path), std::move(bytes), is_program});
   }
-  // Objects are for one processor; C files are for all.
+  // Objects are for one processor; C files for any.
   Status check_machine() const {
     const bool host = options_.template_name == "crt";
     for (const auto& [path, bytes] : library_.files) {
@@ -193,7 +193,7 @@ Status create_project(const std::string& library_path, const std::string& folder
     files->push_back({kLibraryFile, archive, false});
     fs::path place = fs::absolute(folder).lexically_normal();
     if (!place.has_filename()) place = place.parent_path();
-    for (ProjectFile& f : *files)  // a sketch is called as its folder
+    for (ProjectFile& f : *files)  // a sketch must be named like its folder
       if (f.path == "project.ino") f.path = place.filename().string() + ".ino";
     std::error_code error;
     if (fs::exists(place, error) && !(fs::is_directory(place, error) && fs::is_empty(place, error))) {

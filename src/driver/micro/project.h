@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Model Library Format as a program for a device: the models, the C runtime, and what a template has of the device.
+// Generates a device program from a Model Library Format: the models, the C runtime, and a template for the device.
 #pragma once
 #include <map>
 #include <string>
@@ -13,32 +13,32 @@ inline constexpr const char* kProjectTemplates[] = {"crt", "mps2-an386", "zephyr
 
 struct ProjectOptions {
   std::string template_name;
-  std::map<std::string, std::string> values;  // project_option_names
+  std::map<std::string, std::string> values;  // by option name (project_options)
 };
 struct ProjectOption {
   const char *name, *fallback, *help;
 };
-// Numbers of bytes all of them.
+// All options; their values are sizes in bytes.
 std::vector<ProjectOption> project_options();
 
 struct ProjectFile {
-  std::string path;  // below the project's folder
+  std::string path;  // relative to the project's folder
   std::string bytes;
   bool is_program = false;
 };
-// Errors: InvalidArgument (no such template or option; a model without a C interface, for another processor),
+// Errors: InvalidArgument (no such template or option; a model without C interface or for another processor),
 // BadArtifact (two models share a file).
 Result<std::vector<ProjectFile>> project_files(const ModelLibrary& library, const ProjectOptions& options);
 
-// The same as a folder, which must not be there yet unless it is a project and `force` says so. Errors also:
+// Writes them to a folder, which must not exist unless it is a project and `force` is set. Further errors:
 // FileNotFound, CannotWrite.
 Status create_project(const std::string& library_path, const std::string& folder, const ProjectOptions& options,
                       bool force);
-// Runs the project's script build.sh; what it prints goes to standard output and error. Errors: InvalidArgument (no
-// project; one that its own tools build), LinkFailed.
+// Runs the project's build.sh, with its output on standard output and error. Errors: InvalidArgument (no project, or
+// one that its own tools build), LinkFailed.
 Status build_project(const std::string& folder);
 
-// The table of models of a project (tvm/runtime/crt/aot_executor.h), with the memory of their tensors and pools.
+// The project's table of models (tvm/runtime/crt/aot_executor.h), with memory for their tensors and pools.
 Result<std::string> models_source(const ModelLibrary& library);
 
 }  // namespace tilewright::driver
