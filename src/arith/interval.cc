@@ -75,7 +75,7 @@ Interval floor_mod(Interval a, Interval b) {
   if (b.contains(0)) return Interval::everything();
   Interval range = b.lo > 0 ? Interval{0, b.hi == kPositiveInfinity ? b.hi : b.hi - 1}
                             : Interval{b.lo == kNegativeInfinity ? b.lo : b.lo + 1, 0};
-  // A dividend already between 0 and every divisor is its own remainder.
+  // A dividend between 0 and every divisor is its own remainder.
   if (b.lo > 0 && a.lo >= 0 && a.hi < b.lo) return a;
   if (b.lo > 0 && a.lo >= 0) range.hi = std::min(range.hi, a.hi);
   if (b.is_point() && a.bounded() && floor_div(a.lo, b.lo) == floor_div(a.hi, b.lo))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges of integers. An end at kNegativeInfinity or kPositiveInfinity is unbounded; arithmetic saturates to it, so a
-// bounded result is always exact: no value of the operands can leave it.
+// Integer intervals. A bound of kNegativeInfinity or kPositiveInfinity means unbounded; arithmetic saturates to it, so
+// that a bounded result is always exact: no operand values can leave it.
 #pragma once
 #include <cstdint>
 
@@ -10,7 +10,7 @@ inline constexpr int64_t kNegativeInfinity = INT64_MIN;
 inline constexpr int64_t kPositiveInfinity = INT64_MAX;
 
 struct Interval {
-  int64_t lo = kNegativeInfinity;  // both ends belong to the interval; lo > hi is the empty interval
+  int64_t lo = kNegativeInfinity;  // both bounds are inclusive; lo > hi is the empty interval
   int64_t hi = kPositiveInfinity;
 
   static Interval point(int64_t value) { return {value, value}; }
@@ -28,16 +28,16 @@ struct Interval {
 int64_t floor_div(int64_t a, int64_t b);
 int64_t floor_mod(int64_t a, int64_t b);
 
-// Each gives an interval that holds every result of the operation on members of its operands.
+// Each returns an interval that contains all results for members of the operands.
 Interval add(Interval a, Interval b);
 Interval sub(Interval a, Interval b);
 Interval mul(Interval a, Interval b);
 Interval scale(Interval a, int64_t factor);
 Interval min(Interval a, Interval b);
 Interval max(Interval a, Interval b);
-Interval floor_div(Interval a, Interval b);  // everything when b may be 0
+Interval floor_div(Interval a, Interval b);  // everything if b may be 0
 Interval floor_mod(Interval a, Interval b);
-Interval join(Interval a, Interval b);  // smallest interval that holds both
+Interval join(Interval a, Interval b);  // the smallest interval that contains both
 Interval intersect(Interval a, Interval b);
 
 }  // namespace tilewright::arith

@@ -81,7 +81,7 @@ Interval Ranges::of(const LinearForm& form) const {
   return sum;
 }
 
-// Splits a form into multiples of d and what is left.
+// Splits a form into multiples of d and a rest.
 struct Split {
   LinearForm multiples;  // divided by d
   LinearForm rest;
@@ -95,7 +95,7 @@ struct Split {
     multiples.constant_ = floor_div(form.constant(), d);
     rest.constant_ = floor_mod(form.constant(), d);
   }
-  // Makes the coefficients of the rest lie in 0 .. d-1, moving the multiples out.
+  // Reduces the rest's coefficients to 0 .. d-1, moving the multiples out.
   void reduce_rest(int64_t d) {
     LinearForm whole;
     for (Term& t : rest.terms_) {
@@ -113,7 +113,7 @@ struct Split {
 };
 
 namespace {
-// Whether the rest never crosses a multiple of d; then it is d * *level + (something in 0 .. d-1).
+// Whether the rest stays between two multiples of d; it is then d * *level + (something in 0 .. d-1).
 bool stays_within_one(const LinearForm& rest, int64_t d, const Ranges& ranges, int64_t* level) {
   Interval range = ranges.of(rest);
   if (!range.bounded() || range.empty()) return false;
@@ -140,8 +140,8 @@ Division divide(const LinearForm& form, int64_t divisor, const Ranges& ranges) {
     out.offset = split.rest.plus(-level * divisor);
     return out;
   }
-  // floor((g*r + c) / (g*d)) == floor((r + floor(c/g)) / d) for integer r; the remainder keeps c mod g
-  // beside.
+  // floor((g*r + c) / (g*d)) == floor((r + floor(c/g)) / d) for
+  // integer r; the remainder additionally contains c mod g.
   int64_t g = divisor;
   for (const Term& t : split.rest.terms()) g = std::gcd(g, t.coefficient);
   out.quotient = split.multiples;
@@ -164,7 +164,7 @@ std::optional<bool> equal_to_zero(const LinearForm& form, const Ranges& ranges) 
   Interval range = ranges.of(form);
   if (range.is_point()) return range.lo == 0;
   if (!range.contains(0)) return false;
-  int64_t g = 0;  // a sum of multiples of g and a constant that is none
+  int64_t g = 0;  // multiples of g plus a constant that is not
   for (const Term& t : form.terms()) g = std::gcd(g, t.coefficient);
   if (g != 0 && form.constant() % g != 0) return false;
   return std::nullopt;

@@ -71,11 +71,11 @@ struct Division {
 };
 Division divide(const LinearForm& form, int64_t divisor, const Ranges& ranges);
 
-// What a comparison of the form with zero gives, when its range decides it.
+// The result of comparing the form with zero, if its range decides.
 std::optional<bool> less_than_zero(const LinearForm& form, const Ranges& ranges);
 std::optional<bool> equal_to_zero(const LinearForm& form, const Ranges& ranges);
 
-// The values `symbol` may have where form <= 0 holds: its range, narrowed.
+// The range of `symbol` narrowed by the condition form <= 0.
 Interval narrowed_by(const LinearForm& form, Symbol symbol, const Ranges& ranges);
 
 }  // namespace tilewright::arith

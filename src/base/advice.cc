@@ -7,7 +7,7 @@
 namespace tilewright {
 namespace {
 
-// By number, in one piece: a table of pointers would be three times as large in the runtime library.
+// By error number, as one string: a table of pointers would take three times the space in the runtime library.
 constexpr char kAdvice[] =
     "101 'tilewright VERB --help' and docs/ say what can be given\0"
     "102 check the path and its permissions\0"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do about an error: no error is shown without it.
+// Advice for errors: every error is shown with a hint.
 #pragma once
 #include "base/result.h"
 
 namespace tilewright {
 
-// The error's hint, or else what its code calls for; empty where the message is another error's text, which brings one.
+// The error's own hint, or the one for its code; empty if the message is the text of another error, which contains a
+// hint.
 std::string advice(const Diagnostic& error);
 
 }  // namespace tilewright

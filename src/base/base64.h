@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes as text of 64 letters (RFC 4648, section 4).
+// Base64 (RFC 4648, section 4).
 #pragma once
 #include <optional>
 #include <string>
@@ -7,7 +7,7 @@
 namespace tilewright {
 
 std::string base64_encode(const std::string& bytes);
-// Nothing for characters outside the alphabet or a wrong length.
+// Nothing for invalid characters or a wrong length.
 std::optional<std::string> base64_decode(const std::string& text);
 
 }  // namespace tilewright

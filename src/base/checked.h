@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on sizes that came from outside, and the one reader of untrusted bytes.
+// Overflow-checked arithmetic on untrusted sizes, and the reader of untrusted bytes.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -36,7 +36,7 @@ class ByteReader {
     if (raw.size() == sizeof(T)) std::memcpy(&value, raw.data(), sizeof(T));
     return value;
   }
-  // The next n bytes, or empty and a failed reader.
+  // The next n bytes; on failure empty, and the reader is failed.
   std::span<const std::byte> take(uint64_t n);
   // A u64 length followed by that many bytes; longer than `limit` fails.
   std::string read_string(uint64_t limit = 1 << 20);
@@ -49,7 +49,7 @@ class ByteReader {
   bool ok_ = true;
 };
 
-// Appends little-endian values to a string: the twin of ByteReader.
+// Appends little-endian values to a string: the counterpart of ByteReader.
 class ByteWriter {
  public:
   template <class T>

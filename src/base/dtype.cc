@@ -24,7 +24,7 @@ constexpr SmallFloat kNamed[] = {
     {TypeCode::kString, 0, "string"},
     {TypeCode::kHandle, 64, "handle"},
 };
-// Names that classic texts use for the same types.
+// Alternative names in classic texts.
 constexpr std::pair<std::string_view, DataType> kAliases[] = {
     {"int", kInt32}, {"uint", kUInt32}, {"float", kFloat32}, {"uint1", kBool}};
 struct Family {

@@ -21,7 +21,7 @@ enum class TypeCode : uint8_t {
   kFloat8E5M2FNUZ,
   kFloat8E8M0,
   kFloat4E2M1,
-  kComplex,  // pairs of floats; bits is the sum
+  kComplex,  // two floats; bits is their sum
   kString,   // host only, outside DLPack
   kHandle,   // an opaque pointer, in tir only
 };

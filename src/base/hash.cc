@@ -10,7 +10,7 @@ uint64_t mix(uint64_t a, uint64_t b) {
 #ifdef __SIZEOF_INT128__
   auto p = static_cast<unsigned __int128>(a) * b;
   return static_cast<uint64_t>(p) ^ static_cast<uint64_t>(p >> 64);
-#else  // by halves, on processors of 32 bits
+#else  // by halves, on 32-bit processors
   const uint64_t al = a & 0xffffffff, ah = a >> 32, bl = b & 0xffffffff, bh = b >> 32;
   const uint64_t low = al * bl, first = ah * bl + (low >> 32), second = al * bh + (first & 0xffffffff);
   return ((second << 32) | (low & 0xffffffff)) ^ (ah * bh + (first >> 32) + (second >> 32));

@@ -7,7 +7,7 @@
 namespace tilewright {
 namespace {
 
-// Names longer than this are compared by their beginnings only: the table below is quadratic.
+// Longer names are compared by their beginnings only: the algorithm is quadratic.
 constexpr size_t kLongestName = 64;
 
 std::string folded(std::string_view text) {
@@ -16,7 +16,7 @@ std::string folded(std::string_view text) {
   return out;
 }
 
-// The number of single-letter edits (insert, delete, replace, swap of neighbours) between two names.
+// The edit distance of two names: insertions, deletions, replacements, and transpositions of neighbours.
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;

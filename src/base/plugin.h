@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that a user names for the dynamic linker, or for another program.
+// Paths given by the user to be opened by the dynamic linker, or by another program.
 #pragma once
 #include <string>
 
@@ -7,12 +7,12 @@
 
 namespace tilewright {
 
-// The whole path of a file that is there, without links; else empty. A bare name would be searched for in the system's
-// folders, and one with a leading dash taken for an option.
+// The canonical absolute path of an existing file, else empty. A bare name would be searched in the system's folders,
+// and a leading dash taken for an option.
 std::string absolute_path(const std::string& path);
 
-// The handle of a shared library, for dlsym; it stays loaded. Errors: kFileNotFound; kLinkFailed with the linker's
-// reason.
+// Opens a shared library permanently; returns the handle for dlsym. Errors: kFileNotFound; kLinkFailed with the
+// linker's reason.
 Result<void*> open_plugin(const std::string& path);
 
 }  // namespace tilewright

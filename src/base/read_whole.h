@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file's bytes at once; base/work_folder.h writes them.
+// Reads whole files; base/work_folder.h writes them.
 #pragma once
 #include <string>
 

@@ -9,7 +9,7 @@
 
 namespace tilewright {
 
-// Every error a user can meet: code, name, one-line meaning. docs/errors/ has a page for each.
+// All user-visible errors: code, name, one-line meaning. docs/errors/ has a page for each.
 // clang-format off
 #define TW_ERROR_CODES(X)                                                              \
   X(101, InvalidArgument, "a command or call was given something it cannot use")        \
@@ -56,7 +56,7 @@ const char* error_name(ErrorCode code);
 struct Diagnostic {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;  // one sentence: what is wrong, with names and numbers
-  std::string where;    // file, node, op, line; empty when there is no place
+  std::string where;    // file, node, op, line; may be empty
   std::string hint;     // what to do; may be empty
 
   Diagnostic() = default;
@@ -64,11 +64,11 @@ struct Diagnostic {
       : code(c), message(std::move(m)), where(std::move(w)), hint(std::move(h)) {}
   // "error[E201 MalformedModel]: where: message\n  hint: ..." (no trailing newline)
   std::string str() const;
-  // The same error with a place put in front, unless it has one already.
+  // Adds a location, unless it already has one.
   Diagnostic at(std::string place) &&;
 };
 
-// Thrown by TW_ICHECK only, caught at the outermost call of a library entry: a bug, not a user's error.
+// Thrown by TW_ICHECK only, and caught at the library's entry points: a defect of the compiler, not a user's error.
 struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
 };
@@ -85,7 +85,7 @@ class [[nodiscard]] Result {
   Result(Diagnostic d) : v_(std::in_place_index<1>, std::move(d)) {}
   bool ok() const { return v_.index() == 0; }
   explicit operator bool() const { return ok(); }
-  // The value; a failed Result here is a bug and throws InternalError with the diagnostic's text.
+  // The value; on a failed Result, throws InternalError with the diagnostic's text.
   T& value() & {
     require();
     return std::get<0>(v_);

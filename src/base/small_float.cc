@@ -91,7 +91,7 @@ unsigned small_float_encode(SmallFloatFormat f, double value) {
   if (a != 0) {
     int e = std::max(std::ilogb(a), 1 - f.bias);
     if (f.special == SmallFloatFormat::kScaleOnly) e = std::max(std::ilogb(a), -f.bias);
-    // nearbyint rounds half to even under the default rounding mode; a carry moves into the exponent by itself.
+    // nearbyint rounds half to even in the default rounding mode; a carry propagates into the exponent.
     double scaled = std::nearbyint(std::ldexp(a, f.mantissa_bits - e));
     if (e > e_max - f.bias + 1) return sign | inf;
     code = f.special == SmallFloatFormat::kScaleOnly

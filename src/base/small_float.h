@@ -19,7 +19,7 @@ struct SmallFloatFormat {
 inline constexpr SmallFloatFormat kHalfFormat{5, 10, 15, true, SmallFloatFormat::kIeee};
 inline constexpr SmallFloatFormat kBFloatFormat{8, 7, 127, true, SmallFloatFormat::kIeee};
 
-// The layout of a float8 or float4 code; other codes are a bug.
+// The layout of a float8 or float4 type code; other codes are an internal error.
 SmallFloatFormat small_float_format(TypeCode code);
 double small_float_decode(SmallFloatFormat format, unsigned bits);
 // Round to nearest even. Out of range: infinity where the format has it, otherwise the largest finite value

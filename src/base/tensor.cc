@@ -47,7 +47,7 @@ Tensor::Tensor(DataType dtype, std::vector<int64_t> shape) : dtype_(dtype), shap
     return;
   }
   uint64_t n = (bytes() + 127) / 64 * 64;  // never empty, whole cache lines
-  // Weights of hundreds of megabytes: a page fault for every 4 KiB would take longer than filling them.
+  // For large weights, page faults every 4 KiB would take longer than filling them.
   constexpr uint64_t kHugePage = uint64_t{2} << 20;
   const bool huge = n >= 2 * kHugePage;
   if (huge) n = (n + kHugePage - 1) / kHugePage * kHugePage;
@@ -56,7 +56,7 @@ Tensor::Tensor(DataType dtype, std::vector<int64_t> shape) : dtype_(dtype), shap
 #if defined(__linux__)
   if (huge) madvise(p, n, MADV_HUGEPAGE);
 #endif
-  // Bytes after the last element are zero, so vector reads past it are defined.
+  // Bytes behind the last element are zero, so that vector loads past it are defined.
   const uint64_t end = (bytes() + 127) / 64 * 64, tail = std::min<uint64_t>(end, 128);
   std::memset(static_cast<char*>(p) + end - tail, 0, tail);
   data_ = std::shared_ptr<const std::byte>(static_cast<std::byte*>(p),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host tensors: compact row-major, 64-byte aligned, shared by reference. The C view of one is a DLTensor.
+// Host tensors: compact, row-major, 64-byte aligned, reference counted. A DLTensor is a C view of one.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace tilewright {
 class Tensor {
  public:
   Tensor() = default;
-  // Uninitialised storage; the shape must have passed checked_element_count (a bug otherwise).
+  // Uninitialised storage; the shape must have passed checked_element_count (else an internal error).
   Tensor(DataType dtype, std::vector<int64_t> shape);
   static Tensor zeros(DataType dtype, std::vector<int64_t> shape);
-  // A tensor over memory that `owner` keeps alive (a mapped file, say); data must be readable for its whole size.
+  // A tensor over memory that `owner` keeps alive, such as a mapped file; `data` must be readable for its whole size.
   static Tensor view(DataType dtype, std::vector<int64_t> shape, const void* data, std::shared_ptr<const void> owner);
   template <class T>
   static Tensor from(DataType dtype, std::vector<int64_t> shape, std::span<const T> values);
@@ -33,10 +33,10 @@ class Tensor {
   DataType dtype() const { return dtype_; }
   const std::vector<int64_t>& shape() const { return shape_; }
   int rank() const { return static_cast<int>(shape_.size()); }
-  int64_t size() const { return size_; }  // elements
+  int64_t size() const { return size_; }  // number of elements
   uint64_t bytes() const { return dtype_.bytes_for(static_cast<uint64_t>(size_)); }
   const std::byte* raw() const { return data_.get(); }
-  // Writable bytes; only for tensors this code has just made.
+  // Writable bytes; only for tensors that were just created and are not shared.
   std::byte* mutable_raw() { return const_cast<std::byte*>(data_.get()); }
   template <class T>
   std::span<const T> as() const {
@@ -50,10 +50,10 @@ class Tensor {
   // Element i as a double or int64, whatever the dtype (not strings).
   double at_double(int64_t i) const;
   int64_t at_int(int64_t i) const;
-  // Stores a value rounded to the dtype (round to nearest even; integers wrap like a C cast of an int64).
+  // Stores a value rounded to the dtype (to nearest even; integers wrap like a C cast from int64).
   void set_double(int64_t i, double value);
   void set_int(int64_t i, int64_t value);
-  // The same data under another shape of as many elements.
+  // The same data in another shape with equal element count.
   Tensor reshaped(std::vector<int64_t> shape) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// E702, an error of sessions alone. It is no row of TW_ERROR_CODES, so that the rest of the compiler does not depend on
+// E702, an error of RPC sessions only. It is not in TW_ERROR_CODES, so that the rest of the compiler does not depend on
 // it.
 #pragma once
 #include "base/result.h"

@@ -3,6 +3,6 @@
 
 namespace tilewright {
 
-const char* version() { return TW_VERSION; }  // set for this file alone, by CMakeLists.txt
+const char* version() { return TW_VERSION; }  // defined for this file only, by CMakeLists.txt
 
 }  // namespace tilewright

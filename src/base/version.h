@@ -3,7 +3,7 @@
 
 namespace tilewright {
 
-// This build's version, "0.1.0": what the C interface tells and what every artifact carries of its writer.
+// This build's version, "0.1.0": returned by the C interface, and stored in every artifact.
 const char* version();
 
 }  // namespace tilewright

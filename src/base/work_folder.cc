@@ -16,7 +16,7 @@
 namespace tilewright {
 namespace {
 
-// The folders in use. Small rather than fast: the runtime library has this, too.
+// The open folders. Small rather than fast, since it is part of the runtime library.
 struct Open {
   std::string path;
   Open* next;
@@ -84,7 +84,7 @@ Status write_whole(const std::string& path, std::string_view bytes) {
 }
 
 void remove_work_folders() {
-  open_mutex.lock();  // for good: a thread that still works must not make another one
+  open_mutex.lock();  // never unlocked: other threads must not create another folder
   for (const Open* one = open_folders; one; one = one->next)
     for (int attempt = 0; attempt < 50 && access(one->path.c_str(), F_OK) == 0; ++attempt) {
       if (attempt > 0) usleep(1000);  // another thread has just written there

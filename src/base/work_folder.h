@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing files so that none is seen half done: a folder beside the target, then a rename.
+// Writes files atomically: a folder beside the target, then a rename.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,12 +10,12 @@ namespace tilewright {
 
 Diagnostic cannot_write(const std::string& path, const std::string& why);
 
-// A new folder, removed with everything in it when this object goes.
+// A new folder; the destructor removes it with its content.
 class WorkFolder {
  public:
-  // Named after `path`, on the same file system, so that a result can be renamed into place. Error: CannotWrite.
+  // Named after `path` and on the same file system, so that the result can be renamed. Error: CannotWrite.
   static Result<WorkFolder> beside(const std::string& path);
-  // Below $TMPDIR, or /tmp.
+  // In $TMPDIR, or /tmp.
   static Result<WorkFolder> temporary(const std::string& name);
   WorkFolder(WorkFolder&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
   WorkFolder& operator=(WorkFolder&&) = delete;
@@ -27,13 +27,13 @@ class WorkFolder {
   std::string path_;
 };
 
-// Writes a new file of a work folder; errors name `result`, which it will be part of. Error: CannotWrite.
+// Writes a file in a work folder; errors name `result`, of which it will be a part. Error: CannotWrite.
 Status write_part(const std::string& file, std::string_view bytes, const std::string& result);
-// Writes `path` whole or not at all. Error: CannotWrite.
+// Writes `path` atomically. Error: CannotWrite.
 Status write_whole(const std::string& path, std::string_view bytes);
 
-// Removes the folders of all work under way in this process, for one that is about to end without destructors; a thread
-// that wants another folder then waits for that end.
+// Removes all work folders of this process, before it ends without destructors; a thread that requests another folder
+// then blocks until the end.
 void remove_work_folders();
 
 }  // namespace tilewright

@@ -40,7 +40,7 @@ std::string text(const std::optional<T>& v) {
   return v ? text(*v) : "None";
 }
 
-// One text per field; equality, hashing and printing all read it, so they cannot disagree.
+// The fields as text; equality, hashing and printing all use it, so they cannot disagree.
 class FieldTexts : public AttrVisitor {
  public:
   std::vector<std::pair<std::string, std::string>> fields;
@@ -64,7 +64,7 @@ class FieldTexts : public AttrVisitor {
 
 std::vector<std::pair<std::string, std::string>> attr_texts(const AttrsRef& attrs) {
   FieldTexts out;
-  // FieldTexts only reads, so the cast keeps the node's immutability.
+  // Safe: FieldTexts does not modify the node.
   if (attrs) const_cast<AttrsNode*>(attrs.get())->visit(out);
   return std::move(out.fields);
 }

@@ -22,7 +22,7 @@
 
 namespace tilewright {
 
-// The kinds of values a field can have.
+// The types that a field can have.
 class AttrVisitor {
  public:
   virtual ~AttrVisitor() = default;
@@ -42,7 +42,7 @@ class AttrVisitor {
 class AttrsNode : public Node {
  public:
   virtual const char* type_name() const = 0;
-  // Visits every field in declaration order. Const by contract when the visitor only reads.
+  // Visits every field in declaration order. A visitor that only reads must not modify the fields.
   virtual void visit(AttrVisitor& visitor) = 0;
   virtual AttrsNode* clone() const = 0;
 };
@@ -70,7 +70,7 @@ const T* attrs_as(const AttrsRef& attrs) {
 // Field-wise equality of two attribute structs of the same type (both null counts as equal).
 bool attrs_equal(const AttrsRef& a, const AttrsRef& b);
 uint64_t attrs_hash(const AttrsRef& attrs);
-// The fields' names and values as the text form writes them, in declaration order.
+// Names and values of all fields in the text form, in declaration order.
 std::vector<std::pair<std::string, std::string>> attr_texts(const AttrsRef& attrs);
 // "axis=1, keepdims=False": the classic text of a call's attributes; fields equal to their defaults included.
 std::string attrs_str(const AttrsRef& attrs);
@@ -78,7 +78,7 @@ std::string attrs_str(const AttrsRef& attrs);
 // Attributes of functions and user-registered ops: typed values by name.
 using AttrValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>>;
 std::string attr_text(const AttrValue& value);
-// In double quotes, with quotes, backslashes and line ends escaped.
+// A double-quoted string with escapes.
 std::string quoted(const std::string& text);
 
 }  // namespace tilewright

@@ -24,7 +24,7 @@ void add_to(Sum* sum, int64_t* constant, const Dim& d, int64_t scale) {
   } else if (d.node()->kind == DimKind::kMul && d.node()->b.is_const()) {
     add_to(sum, constant, d.node()->a, scale * d.node()->b.value());
   } else {
-    // Each `?` is its own term: its key must not merge with another's.
+    // Every `?` is a term of its own: keys of different ones must differ.
     std::string key = d.str();
     if (d.node()->kind == DimKind::kAny) key += std::to_string(reinterpret_cast<uintptr_t>(d.node()));
     auto [it, fresh] = sum->try_emplace(key, Term{d, 0});
@@ -71,7 +71,7 @@ bool Dim::operator==(const Dim& other) const {
 Dim make_dim(DimKind kind, Dim a, Dim b) {
   if (a.is_const() && b.is_const()) {
     auto v = fold(kind, a.value(), b.value());
-    return v ? Dim(*v) : Dim::any();  // overflow or a division by zero: no size that exists
+    return v ? Dim(*v) : Dim::any();  // overflow or a division by zero: no valid size
   }
   auto raw = [](DimKind k, Dim x, Dim y) { return Dim(make_node<DimNode>(k, "", std::move(x), std::move(y))); };
   switch (kind) {

@@ -22,15 +22,15 @@ class Dim {
   static Dim symbol(std::string name);
   static Dim any();
   bool is_const() const { return !node_; }
-  int64_t value() const { return value_; }  // meaningful for constants only
+  int64_t value() const { return value_; }  // for constants only
   const DimNode* node() const { return node_.get(); }
   std::optional<int64_t> constant() const { return node_ ? std::nullopt : std::optional(value_); }
   // Structural equality after the simplification done on construction; `?` equals only itself.
   bool operator==(const Dim& other) const;
   std::string str() const;
-  // The value under an assignment of symbols, or nothing when a symbol is unassigned.
+  // The value for these symbols' values; nothing if a symbol has none.
   std::optional<int64_t> evaluate(const std::map<std::string, int64_t>& symbols) const;
-  // Symbols replaced, result simplified.
+  // Replaces symbols and simplifies.
   Dim substitute(const std::map<std::string, Dim>& symbols) const;
   void collect_symbols(std::vector<std::string>* out) const;
 

@@ -6,13 +6,13 @@
 namespace tilewright {
 namespace {
 
-// Per-core rates of CPU families the cost model starts from. Zen 4's and Zen 5's FMA units and near caches are
-// measured; the others follow from their FMA units, usual sustained clock and cache sizes. The longest prefix of a
-// family comes first.
+// Per-core rates by CPU family. Zen 4's and Zen 5's FMA units and L1/L2 rates
+// are measured; the others follow from FMA units, usual sustained clock and
+// cache sizes. Of prefixes of a family's name the longest comes first.
 struct Units {
   int count, bits;
-  double l1_rate, l2_rate, l3_rate;  // bytes a cycle
-  int loads = 2;                     // in a cycle
+  double l1_rate, l2_rate, l3_rate;  // bytes per cycle
+  int loads = 2;                     // per cycle
 };
 constexpr Units kTwoOf512{2, 512, 109, 43, 24}, kIntelServer{2, 512, 109, 40, 12}, kTwoOf256{2, 256, 54, 25, 16},
     kTwoOf128{2, 128, 27, 16, 10}, kFourOf128{4, 128, 41, 25, 16}, kOneOf128{1, 128, 16, 12, 8},
@@ -43,13 +43,13 @@ constexpr Family kFamilies[] = {
     {"haswell", kTwoOf256, 100, 180, 70, 40, 15, 32 << 10, 256 << 10},
     {"skylake", kTwoOf256, 110, 190, 80, 40, 18, 32 << 10, 256 << 10},
     {"alderlake", kTwoOf256, 140, 250, 110, 50, 25, 48 << 10, 1280 << 10},
-    // By their makers' optimisation guides; nobody has measured them here. In order, half a vector at a time:
+    // From the vendors' optimisation guides, not measured. In order, half a vector per instruction:
     {"cortex-a53", kOneOf64, 5, 10, 6, 2, 2, 32 << 10, 512 << 10},
     {"cortex-a55", kOneOf64, 7, 14, 9, 5, 4, 32 << 10, 128 << 10},
     {"cortex-a7", kOneOf64, 3, 5, 3, 2, 1.5, 32 << 10, 512 << 10},
     {"cortex-a35", kOneOf64, 4, 8, 5, 2, 2, 32 << 10, 512 << 10},
     {"cortex-a9", kOneOf64, 4, 8, 4, 2, 1, 32 << 10, 512 << 10},
-    // Out of order, a vector in two halves or whole.
+    // Out of order; a vector as a whole or in two halves.
     {"cortex-a72", kTwoOf64, 12, 24, 14, 8, 4, 32 << 10, 1 << 20},
     {"cortex-a57", kTwoOf64, 12, 24, 12, 8, 5, 32 << 10, 1 << 20},
     {"cortex-a73", kTwoOf64, 14, 30, 16, 10, 6, 32 << 10, 1 << 20},

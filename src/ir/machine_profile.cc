@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kProfileTitle = "tilewright machine profile 1";
 
-// Every field with its name and the least and the most that a machine may have.
+// Every field with its name and plausible range.
 template <class P, class F>
 void for_each_figure(P& p, F visit) {
   visit("vector_bits", p.vector_bits, 64, 4096);
@@ -89,7 +89,7 @@ Status store_machine_profile(const MachineProfile& profile) {
   if (path.empty())
     return Diagnostic(ErrorCode::kCannotWrite, "there is no folder for what was measured", {},
                       "set TILEWRIGHT_CACHE_DIR or HOME");
-  std::error_code ignored;  // what is wrong shows when the file is written
+  std::error_code ignored;  // an error will show when the file is written
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   return write_whole(path, to_text(profile));
 }

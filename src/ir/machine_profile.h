@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was measured of one machine (`tilewright calibrate`), kept in the user's cache folder: a text file for each CPU
-// and width of vectors. A target for this machine's own CPU counts with it in place of the table.
+// Measured rates of a machine (`tilewright calibrate`), stored in the user's cache folder: one text file per CPU and
+// vector width. Targets for this machine's own CPU use it instead of the table.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,30 +15,30 @@ namespace tilewright {
 struct MachineProfile {
   std::string cpu;  // LLVM's name
   int64_t vector_bits = 0;
-  // Of one core: 1e9 operations a second (a multiply-add is two; int8: products summed in fours, 0 where there is no
-  // such instruction), 1e9 cycles a second (0: unknown), 1e9 bytes read a second.
+  // Of one core: 1e9 operations per second (a multiply-add counts as two; int8: by the dot product instruction, 0
+  // without), clock in GHz (0: unknown), bandwidths in 1e9 bytes per second.
   double gigahertz = 0, float32_gflops = 0, float64_gflops = 0, int8_gops = 0;
   double l1_gbps = 0, l2_gbps = 0, l3_gbps = 0, dram_gbps = 0;
   int64_t l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
   int64_t threads = 1;
-  double thread_us = 0;  // starting and meeting of all threads, once
+  double thread_us = 0;  // to start all threads and pass one barrier
 };
 
 std::string to_text(const MachineProfile& profile);
-// Error: ParseError naming `origin`; a number that no machine has is one.
+// Error: ParseError naming `origin`, also for implausible numbers.
 Result<MachineProfile> parse_machine_profile(std::string_view text, const std::string& origin);
 
-// Where the profile of a CPU lies; empty without a home.
+// The path of a CPU's profile; empty without a home folder.
 std::string machine_profile_path(std::string_view cpu, int vector_bits);
-// Nothing where none was stored. Error: ParseError.
+// Nothing if none is stored. Error: ParseError.
 Result<std::optional<MachineProfile>> stored_machine_profile(std::string_view cpu, int vector_bits);
 // Error: CannotWrite.
 Status store_machine_profile(const MachineProfile& profile);
 
-// Lines for a person.
+// For reports.
 std::string describe(const MachineProfile& profile);
 
-// The model with what was measured in place of what was known.
+// Replaces the model's values by measured ones.
 void apply(const MachineProfile& profile, MachineModel* machine);
 
 }  // namespace tilewright

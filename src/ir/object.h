@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared immutable nodes: an intrusive count and a handle. Releasing a chain of a million nodes does not recurse:
-// nodes whose count reaches zero while another is being destroyed wait in a list.
+// Shared immutable nodes: intrusive reference counts and handles. Releasing a chain of a million nodes does not
+// recurse: nodes that reach count zero while another is being destroyed are queued.
 #pragma once
 #include <atomic>
 #include <cstddef>

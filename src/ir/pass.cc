@@ -23,8 +23,8 @@ Diagnostic in_pass(Diagnostic error, const std::string& name) {
   return error;
 }
 
-// The error of a pass that failed, with what was given to the pass in a file, so that the failure can be repeated
-// alone.
+// The error of a failed pass; the pass's input is written to a file, so that the failure can be reproduced in
+// isolation.
 Diagnostic failure(Diagnostic error, const PassInfo& pass, PassContext& context, const Text& whole_before) {
   auto path = context.dump_dir / format("{:03}_{}.failed_on.txt", context.dumped, pass.name);
   const std::string whole = context.dump_dir.empty() ? "" : whole_before();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes are free functions from module to module, listed in one table per level; pipelines are lists of names. One
-// runner, for every level, skips, times, verifies, dumps, bisects and calls instruments.
+// Passes are functions from module to module, listed in one table per level; pipelines are lists of names. One runner
+// for all levels skips, times, verifies, dumps, bisects and calls instruments.
 #pragma once
 #include <functional>
 #include <span>
@@ -17,16 +17,16 @@ struct Pass {
   std::function<Result<M>(const M&, PassContext&)> run;
 };
 
-// What the runner must know about a kind of module.
+// What the runner needs for a kind of module.
 template <class M>
 struct PassLevel {
   std::function<std::string(const M&)> print;
-  // The module after a pass, and the one before it, which has been verified already.
+  // Verifies the module after a pass; the one before has already been verified.
   std::function<Status(const M& after, const M& before)> verify;
-  // Whether a pass left the module alone; by identity, so it is cheap.
+  // Whether a pass left the module unchanged; by identity, so it is cheap.
   std::function<bool(const M&, const M&)> same;
-  // The text with everything that reading the same module back needs, constants included: what a failed pass leaves
-  // behind. Null where modules of this kind are not read back.
+  // The complete text for reading the module back, including constants: saved when a pass fails. Null for modules that
+  // cannot be read back.
   std::function<std::string(const M&)> print_whole;
 };
 
@@ -35,8 +35,8 @@ using Pipeline = std::vector<std::string>;
 // The parts of a run that do not depend on the kind of module.
 namespace pass_detail {
 using Text = std::function<std::string()>;
-// Runs `body` as one pass: decides, times, records and calls the instruments. `body` returns whether the module
-// changed; `verify` and `text` see the module after it, `text_before` and `whole_before` before it.
+// Runs `body` as one pass: decides whether to, times it, records it and calls instruments. `body` returns whether the
+// module changed; `verify` and `text` refer to the module after it, `text_before` and `whole_before` to the one before.
 Status run_one(const PassInfo& pass, PassContext& context, const std::function<Result<bool>()>& body,
                const std::function<Status()>& verify, const Text& text_before, const Text& whole_before,
                const Text& text);
@@ -58,8 +58,8 @@ const Pass<M>* find_pass(std::span<const Pass<M>> table, const std::string& name
   return nullptr;
 }
 
-// Runs the named passes in order. Errors: UnknownPass before anything runs; a pass's own error, or VerifyFailed, with
-// the pass's name as place.
+// Runs the named passes in order. Errors: UnknownPass before anything runs; a pass's own error, or VerifyFailed,
+// located at the pass.
 template <class M>
 Result<M> run_passes(const M& module, const Pipeline& pipeline, std::span<const Pass<M>> table,
                      const PassLevel<M>& level, PassContext& context) {

@@ -10,8 +10,8 @@
 namespace tilewright {
 namespace {
 
-// The keys that a pass or a build reads; ir/classic has those that are only accepted. An object is given as the text of
-// a JSON object.
+// Keys that passes or builds read; ir/classic has those
+// without effect. An object is given as JSON text.
 constexpr ConfigKeyInfo kKeys[] = {
     {"relay.AnnotateTarget.targets", kListType,
      "generators that AnnotateTarget marks operators for: name, or name=operator,operator"},
@@ -84,7 +84,7 @@ Status PassContext::set_config(const std::string& key, ConfigValue value) {
     return Diagnostic(ErrorCode::kInvalidArgument, format("no pass option is called '{}'", key), {},
                       did_you_mean(key, names));
   }
-  // The classic front ends pass booleans as integers.
+  // Classic front ends pass booleans as integers.
   if (found->type == std::string_view(kBoolType))
     if (const int64_t* number = std::get_if<int64_t>(&value)) value = *number != 0;
   if (found->type == std::string_view(kObjectType)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run of passes is told (level, required, disabled, options, target) and what it reports (a record per pass). An
-// explicit object: nothing here is global, so two compilations in one process do not see each other.
+// Input of a run of passes (level, required, disabled, options, target) and its output (a record per pass). An explicit
+// object: nothing is global, so that compilations in one process are independent.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -20,12 +20,12 @@ namespace tilewright {
 
 struct PassInfo {
   std::string name;        // the classic name, for instance "FuseOps"
-  int opt_level = 0;       // runs when the context's level is at least this
+  int opt_level = 0;       // minimum level of the context for it to run
   std::string doc;         // one line
-  bool mandatory = false;  // later stages cannot do without it: runs at every level and past a bisection's limit
+  bool mandatory = false;  // required by later stages: runs at every level and regardless of bisection
 };
 
-// Options by classic key ("relay.FuseOps.max_depth"). An accepted key has one type; ConfigKey carries it into the code.
+// Options by classic key ("relay.FuseOps.max_depth"). Each key has one type; code accesses it through ConfigKey.
 using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
 template <class T>
 struct ConfigKey {
@@ -36,12 +36,12 @@ inline constexpr const char *kBoolType = "bool", *kIntType = "int", *kFloatType 
                             *kListType = "list of strings", *kObjectType = "object";
 struct ConfigKeyInfo {
   const char* name;
-  const char* type;  // one of those above
+  const char* type;  // one of the type names above
   const char* doc;
 };
 std::span<const ConfigKeyInfo> all_config_keys();
 
-// Callbacks around every pass that runs. `text` prints the module at that moment (printing costs, so it is a function).
+// Callbacks around every pass that runs. `text` prints the module (a function, since printing is expensive).
 class PassInstrument {
  public:
   virtual ~PassInstrument() = default;
@@ -54,7 +54,7 @@ struct PassRecord {
   std::string name;
   bool ran = false;
   bool changed = false;
-  double milliseconds = 0;  // the pass alone, without verifying and dumping
+  double milliseconds = 0;  // of the pass, without verifying and dumping
   std::string skipped;      // why it did not run: "disabled", "opt level 3", "bisection", "instrument"
 };
 
@@ -65,15 +65,15 @@ struct PassContext {
   std::optional<Target> target;
   std::vector<std::shared_ptr<PassInstrument>> instruments;
   std::filesystem::path dump_dir;  // when set: one numbered text file per pass that changed something
-  int64_t stop_after = -1;         // bisection: only the first so many optional passes run; -1 for all
+  int64_t stop_after = -1;         // bisection: number of optional passes to run; -1 for all
   bool verify = true;              // verify the module after each pass that changed it
 
-  // Filled in by the runner, over every pipeline run with this context.
+  // Output of the runner, accumulated over all pipelines run with this context.
   std::vector<PassRecord> log;
   int64_t optional_passes_run = 0;
   int dumped = 0;
 
-  // Sets an option. Errors: InvalidArgument for an unknown key or a value of another type.
+  // Sets an option. Errors: InvalidArgument for an unknown key or a wrong type.
   Status set_config(const std::string& key, ConfigValue value);
   template <class T>
   T get(const ConfigKey<T>& key) const {
@@ -82,9 +82,9 @@ struct PassContext {
     const T* value = std::get_if<T>(&it->second);
     return value ? *value : key.fallback;
   }
-  // Checks that every required and disabled name is one of `known`. Error: UnknownPass.
+  // Checks that all required and disabled names are in `known`. Error: UnknownPass.
   Status check_names(std::span<const std::string> known) const;
-  // Why the pass must be skipped, or empty when it shall run.
+  // Why the pass must be skipped; empty if it runs.
   std::string skip_reason(const PassInfo& pass) const;
   // "pass, ms, changed" lines of the log, the slowest first.
   std::string timing_report() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A visitor for passes that look at an operator's textual attributes only: layouts, dtypes by name, modes.
+// Attribute visitor for passes that only need an operator's string fields: layouts, dtype names, modes.
 #pragma once
 #include "ir/attrs.h"
 

@@ -33,7 +33,7 @@ Result<Target> parse_target(std::string_view text) {
   Target target;
   std::string word;
   if (!(words >> target.kind)) target.kind = "llvm";
-  if (target.kind == "portable") return parse_target(kPortableTargets);  // which is a list
+  if (target.kind == "portable") return parse_target(kPortableTargets);  // a list of targets
   if (const auto kinds = target_kinds(); std::find(kinds.begin(), kinds.end(), target.kind) == kinds.end())
     return Diagnostic(ErrorCode::kUnknownTarget, format("target kind '{}' is not known", target.kind), {},
                       "use a target such as \"llvm\", \"llvm -mcpu=x86-64-v3\" or \"c\"");
@@ -62,7 +62,7 @@ Result<Target> parse_target(std::string_view text) {
                           "use -vector-width=128, 256 or 512");
       continue;
     }
-    // What classic targets say of a board beside the processor changes no code.
+    // Descriptions of a board in classic targets do not affect code.
     if (option("keys", &said) || option("device", &said) || option("model", &said)) continue;
     if (option("mabi", &target.mabi)) continue;
     if (option("mfloat-abi", &target.mfloat_abi)) {

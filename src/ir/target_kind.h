@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of targets: the first word of a target string.
+// Kinds of targets: the first word of a target string.
 #pragma once
 #include <span>
 
 namespace tilewright {
 
-// "llvm", "c"; codegen/backend.h has a backend for each.
+// "llvm", "c"; each has a backend in codegen/backend.h.
 std::span<const char* const> target_kinds();
 
 }  // namespace tilewright

@@ -98,7 +98,7 @@ void read_variables(const Type& wanted, const Type& given, TypeMap* found) {
   }
   if (wanted->kind != given->kind) return;
   if (const auto* f = as_func(given); f && !f->variables.empty()) {
-    // A polymorphic argument's own variables decide nothing.
+    // The type variables of a polymorphic argument determine nothing.
     TypeMap open;
     for (const Type& variable : f->variables) open[variable.get()] = incomplete_type();
     return read_variables(wanted, substitute_types(func_type(f->args, f->result), open), found);
@@ -125,7 +125,7 @@ bool is_complete(const Type& type) {
 
 namespace {
 
-// Variables that two function types introduce at the same place count as one.
+// Two function types' variables at the same position are identified.
 using Renaming = std::map<const TypeNode*, const TypeNode*>;
 
 bool equal_under(const Type& a, const Type& b, Renaming& renaming) {

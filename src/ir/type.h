@@ -35,7 +35,7 @@ class TupleTypeNode : public TypeNode {
   explicit TupleTypeNode(std::vector<Type> f) : TypeNode(TypeKind::kTuple), fields(std::move(f)) {}
   const std::vector<Type> fields;
 };
-// "fn [A](A) -> A": `variables` are the type variables it introduces, bound anew at each use.
+// "fn [A](A) -> A": `variables` are its type variables, instantiated at each use.
 class FuncTypeNode : public TypeNode {
  public:
   FuncTypeNode(std::vector<Type> a, Type r, std::vector<Type> v = {})
@@ -64,7 +64,7 @@ class DataTypeNode : public TypeNode {
   const std::string name;
   const std::vector<Type> args;
 };
-// Not known yet. Inference tells unknowns apart by object; `incomplete_type` is one that all may share.
+// An unknown type. Inference distinguishes unknowns by identity; `incomplete_type` is a shared one.
 class IncompleteTypeNode : public TypeNode {
  public:
   IncompleteTypeNode() : TypeNode(TypeKind::kIncomplete) {}
@@ -86,16 +86,16 @@ const ReferenceTypeNode* as_reference(const Type& type);
 const VariableTypeNode* as_variable(const Type& type);
 const DataTypeNode* as_data(const Type& type);
 
-// The types a type is made of, in order (a function's arguments, then its result), and the same type over others.
+// A type's components in order (for a function: arguments, then result); and the type with other components.
 std::vector<Type> parts_of(const Type& type);
 Type with_parts(const Type& type, std::vector<Type> parts);
-// The result of calling a function of type `f` on arguments of the given types: its variables are read off the
-// arguments. Those that the arguments do not decide are incomplete.
+// The result type of calling a function of type `f` with these argument types: type variables are inferred from
+// arguments; those that are not determined become incomplete.
 Type applied_type(const FuncTypeNode& f, const std::vector<Type>& args);
-// Variables replaced.
+// Substitutes type variables.
 using TypeMap = std::map<const TypeNode*, Type>;
 Type substitute_types(const Type& type, const TypeMap& values);
-// No unknown anywhere in it.
+// Whether it contains no unknown.
 bool is_complete(const Type& type);
 
 bool type_equal(const Type& a, const Type& b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is no operator of a region: branches, calls, closures, data, references, functions of the runtime.
+// Everything outside of regions: branches, calls, closures, data types, references, host functions.
 #include "base/format.h"
 #include "program/function_compiler.h"
 #include "relay/op.h"
@@ -18,7 +18,7 @@ int64_t FunctionCompiler::tuple_of(const std::vector<int64_t>& fields, int64_t t
   return out;
 }
 
-// The register of a value: constants and written-out tuples are made here.
+// The register of a value; creates constants and literal tuples.
 Result<int64_t> FunctionCompiler::value_of(Scope& s, Expr e) {
   e = program_.facts.aliases.resolve(e);
   if (auto it = s.known.find(e.get()); it != s.known.end()) return it->second;
@@ -26,7 +26,7 @@ Result<int64_t> FunctionCompiler::value_of(Scope& s, Expr e) {
   if (auto it = s.results.find(e.get()); it != s.results.end()) {
     r = tuple_of(it->second);
   } else if (const auto* constant = as<ConstantNode>(e)) {
-    if (constant->data.dtype().is_string())  // no constant of bytecode holds texts
+    if (constant->data.dtype().is_string())  // bytecode constants cannot hold strings
       return invoke("evaluate", {}, {}, {e})[0];
     r = fresh();
     emit(Opcode::kLoadConst, {program_.add_constant(constant->data), r});
@@ -130,7 +130,7 @@ Result<int64_t> FunctionCompiler::call(Scope& s, const CallNode& c) {
   return out;
 }
 
-// A function that ends by calling itself begins again, however often: no call is left open.
+// A tail call of itself becomes a jump to the start: the call stack does not grow.
 Status FunctionCompiler::jump_to_self(Scope& s, const CallNode& c) {
   std::vector<int64_t> kept;
   for (const Expr& a : c.args) {
@@ -143,7 +143,7 @@ Status FunctionCompiler::jump_to_self(Scope& s, const CallNode& c) {
   return Ok{};
 }
 
-// The registers that the runtime's function takes; one that was never written is an operand that is left out.
+// Registers of a host function's operands; one never written stands for an omitted operand.
 Result<std::vector<int64_t>> FunctionCompiler::host_operands(Scope& s, const Expr& e) {
   const auto& c = *as<CallNode>(e);
   const auto* node = attrs_as<OnnxNodeAttrs>(c.attrs);
@@ -213,7 +213,7 @@ Result<int64_t> FunctionCompiler::closure(Scope& s, const Expr& e) {
   return out;
 }
 
-// Jumps in `misses` leave when the value does not fit.
+// Emits tests of a pattern; `misses` collects the jumps taken if the value does not match.
 void FunctionCompiler::test_pattern(const Pattern& p, int64_t value, Registers* known, std::vector<size_t>* misses) {
   if (p->kind == PatternKind::kVar) (*known)[p->expr.get()] = value;
   if (p->kind == PatternKind::kConstructor) {

@@ -14,8 +14,8 @@ using runtime::vm::Opcode;
 
 namespace {
 
-// Whether evaluating it may read or write references: it does, or calls a function, which may. A function written out
-// does nothing before it is called.
+// Whether evaluation may access references, directly or through a called function. A function literal has no effect
+// until it is called.
 bool has_effect(const Expr& value) {
   if (value->kind == ExprKind::kFunction) return false;
   const auto all = post_order(value, true);
@@ -60,7 +60,7 @@ bool FunctionCompiler::is_self_call(const Expr& e) {
   return self_ && c && program_.facts.aliases.resolve(c->callee).get() == self_;
 }
 
-// Variables that some bodies read and do not bind.
+// The free variables of some bodies.
 std::vector<Expr> FunctionCompiler::outside_variables(const std::vector<Expr>& bodies, const std::vector<Expr>& bound) {
   std::unordered_set<const ExprNode*> inside;
   for (const Expr& b : bound) inside.insert(b.get());
@@ -80,7 +80,7 @@ std::vector<Expr> FunctionCompiler::outside_variables(const std::vector<Expr>& b
   return out;
 }
 
-// What those variables stand for.
+// The values of those variables.
 std::vector<Expr> FunctionCompiler::outside_values(const std::vector<Expr>& bodies, const std::vector<Expr>& bound) {
   std::unordered_set<const ExprNode*> seen;
   std::vector<Expr> out;
@@ -91,7 +91,8 @@ std::vector<Expr> FunctionCompiler::outside_values(const std::vector<Expr>& bodi
   return out;
 }
 
-// What must be there before the node itself; branches, clauses and function bodies are compiled later, as scopes.
+// What must be evaluated before the node; branches, clauses and function bodies are compiled later as scopes of their
+// own.
 std::vector<Expr> FunctionCompiler::operands(const Expr& e) {
   switch (e->kind) {
     case ExprKind::kIf: {
@@ -114,7 +115,7 @@ std::vector<Expr> FunctionCompiler::operands(const Expr& e) {
       const auto* f = as<FunctionNode>(e);
       std::vector<Expr> out;
       for (Expr& v : outside_values({f->body}, f->params))
-        if (v != e) out.push_back(std::move(v));  // itself, when it recurs
+        if (v != e) out.push_back(std::move(v));  // the function itself, if it is recursive
       return out;
     }
     case ExprKind::kCall: {
@@ -141,7 +142,7 @@ std::vector<Expr> FunctionCompiler::operands(const Expr& e) {
   return {};
 }
 
-// What has to be computed, operands first.
+// Determines what to compute, in post order.
 void FunctionCompiler::find_order(Scope& s, const Expr& root) {
   auto& aliases = program_.facts.aliases;
   struct Frame {
@@ -169,7 +170,7 @@ void FunctionCompiler::find_order(Scope& s, const Expr& root) {
       }
     }
   };
-  // What reads or writes references runs where it is bound, in that order, used or not.
+  // Bindings with effects on references are executed in order, used or not.
   for (Expr e = root; e->kind == ExprKind::kLet; e = as<LetNode>(e)->body) {
     const auto* let = as<LetNode>(e);
     aliases.bind(let->var, let->value);
@@ -178,11 +179,11 @@ void FunctionCompiler::find_order(Scope& s, const Expr& root) {
   visit(root);
 }
 
-// Returns the deepest.
+// Assigns levels; returns the highest.
 int FunctionCompiler::find_levels(Scope& s) {
   auto& facts = program_.facts;
   int last_control = 0, deepest = 0;
-  // A tuple written out is no value of its own for the operator that takes it.
+  // A literal tuple is not a value of its own for the operator that takes it.
   std::function<int(const Expr&, bool, bool)> ready = [&](const Expr& operand, bool for_operator,
                                                           bool as_value) -> int {
     Expr e = facts.aliases.resolve(operand);
@@ -193,7 +194,7 @@ int FunctionCompiler::find_levels(Scope& s) {
     }
     auto it = s.level.find(e.get());
     if (it == s.level.end()) return 0;
-    // A region's operator that decides sizes of another must have run before that is compiled.
+    // An operator that determines another's sizes must have run before that one is compiled.
     const bool waits = for_operator && (!is_operator(e) || (as_value && facts.known(e) == Known::kNo));
     return it->second + (waits ? 1 : 0);
   };
@@ -217,7 +218,7 @@ int FunctionCompiler::find_levels(Scope& s) {
   return deepest;
 }
 
-// Operators that something outside their region reads.
+// Finds operators that are used outside of their region.
 void FunctionCompiler::find_kept(Scope& s, const Expr& root) {
   std::function<void(const Expr&, int)> keep = [&](const Expr& operand, int reader) {
     Expr e = program_.facts.aliases.resolve(operand);
@@ -255,7 +256,7 @@ Result<int64_t> FunctionCompiler::body(const Expr& root, Registers known, bool t
   return value_of(s, root);
 }
 
-// The function of a region: what it takes from registers becomes parameters.
+// Builds a region's function: values from registers become its parameters.
 struct FunctionCompiler::RegionBuilder {
   FunctionCompiler& of;
   Scope& s;
@@ -315,7 +316,7 @@ std::vector<int64_t> FunctionCompiler::invoke(const char* format_name, const std
   std::vector<int64_t> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
     results.push_back(fresh());
-    // A register that still holds the last step's tensor would have it overwritten.
+    // A register that still holds the previous iteration's tensor would be overwritten: clear it.
     if (jumps_) emit(Opcode::kKillRegister, {results.back()});
   }
   const Expr function = make_function(params, outputs.size() == 1 ? outputs[0] : make_tuple(outputs));
@@ -360,7 +361,7 @@ Status FunctionCompiler::region(Scope& s, int level) {
   return Ok{};
 }
 
-// A region of one operator, which the reference interpreter computes: on texts.
+// A region of one operator that the reference interpreter evaluates: operators on strings.
 Status FunctionCompiler::evaluate(Scope& s, const Expr& e) {
   RegionBuilder builder{*this, s};
   TW_TRY_STATUS(builder.add(e));

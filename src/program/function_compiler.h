@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiler of one function of a program. Within one body (of a function, a branch, a clause) operators are gathered
-// into regions: an operator's level is one above that of what it waits for, and the operators of one level become one
-// packed function. function_compiler.cc: levels and regions; control.cc: everything that is no operator of a region.
+// into regions: an operator's level is one above those of the values it must wait for, and the operators of one level
+// form one packed function. function_compiler.cc: levels and regions; control.cc: everything that is no operator of a
+// region.
 #pragma once
 #include <map>
 #include <string>
@@ -19,14 +20,14 @@ using Registers = std::unordered_map<const ExprNode*, int64_t>;
 
 Diagnostic unsupported(const Expr& e, std::string what);
 
-// The program being made, and what its functions share.
+// The program under construction, and state shared by its functions.
 class ProgramCompiler {
  public:
   explicit ProgramCompiler(const relay::Module& module);
   Result<runtime::vm::Program> run(const std::string& target);
 
   NodeFacts facts;
-  // Whether anything in the module makes, reads or writes references: then calls run in their order.
+  // Whether the module creates or accesses references: calls are then executed in order.
   bool has_references = false;
 
   Result<int64_t> add_closure(const relay::FunctionNode& function, const std::vector<Expr>& captured,
@@ -34,12 +35,12 @@ class ProgramCompiler {
   Result<int64_t> function_index(const Expr& global) const;
   int64_t add_constant(const Tensor& t);
   int64_t add_region(const char* format, const Expr& function);
-  // `function` may be followed by lines of attributes.
+  // `function` may be followed by lines with attributes.
   int64_t add_host(const std::string& function, size_t arguments);
 
  private:
   Status describe_main();
-  // A function's code. `captured` values come before its parameters; `self` is the closure itself inside its own body.
+  // Compiles a function. `captured` values come before its parameters; `self` is the closure itself inside its body.
   Status compile(size_t index, const std::string& name, const relay::FunctionNode& function,
                  const std::vector<Expr>& captured, const ExprNode* self);
 
@@ -52,28 +53,28 @@ class ProgramCompiler {
 
 class FunctionCompiler {
  public:
-  // `self` is the function's own value, where it can be called by its body.
+  // `self` is the function's own value, if its body can call it.
   FunctionCompiler(ProgramCompiler& program, std::string name, const ExprNode* self) : program_(program), self_(self) {
     f_.name = std::move(name);
   }
   int64_t parameter(const std::string& name);
-  // Code for everything after the parameters.
+  // Compiles everything behind the parameters.
   Status whole(const Expr& root, Registers known, size_t captured);
   int64_t fresh() { return f_.registers++; }
   size_t emit(runtime::vm::Opcode op, std::vector<int64_t> fields);
   runtime::vm::Function take() { return std::move(f_); }
 
  private:
-  // One body being compiled.
+  // The state of one body.
   struct Scope {
-    Registers known;          // values that lie in a register
-    std::vector<Expr> order;  // operands first; without constants and what was known before
+    Registers known;          // values that are in registers
+    std::vector<Expr> order;  // in post order, without constants and values known before
     std::unordered_map<const ExprNode*, int> level;
-    std::unordered_set<const ExprNode*> kept;                           // operators whose value leaves their region
-    std::unordered_map<const ExprNode*, std::vector<int64_t>> results;  // of what has more than one
-    const ExprNode* tail = nullptr;                                     // what the function returns with
+    std::unordered_set<const ExprNode*> kept;  // operators whose values are used outside of their region
+    std::unordered_map<const ExprNode*, std::vector<int64_t>> results;  // registers of nodes with several results
+    const ExprNode* tail = nullptr;                                     // the function's tail expression
   };
-  static constexpr int64_t kReturned = -1;  // the register of a body that has jumped away
+  static constexpr int64_t kReturned = -1;  // pseudo-register of a body that has jumped away
 
   Result<int64_t> body(const Expr& root, Registers known, bool tail);
   void find_order(Scope& s, const Expr& root);
@@ -108,8 +109,8 @@ class FunctionCompiler {
   ProgramCompiler& program_;
   const ExprNode* self_;
   std::vector<int64_t> own_parameters_;  // without captured ones
-  size_t begin_ = 0;                     // of the code that a call of itself jumps to
-  bool jumps_ = false;                   // the function may run its code again
+  size_t begin_ = 0;                     // target of the function's calls of itself
+  bool jumps_ = false;                   // the function's code may run repeatedly
   runtime::vm::Function f_;
 };
 

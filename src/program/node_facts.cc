@@ -13,11 +13,11 @@ namespace {
 
 using namespace relay;
 
-// Operands whose values, not shapes alone, decide what a node compiles to.
+// Operands whose values, not only shapes, determine what a node compiles to.
 struct ValueOperands {
   std::string_view op;
-  uint32_t operands;  // a bit for each
-  bool host = false;  // the runtime has the operator
+  uint32_t operands;  // one bit per operand
+  bool host = false;  // implemented as a host function
 };
 constexpr uint32_t bits(std::initializer_list<int> list) {
   uint32_t out = 0;
@@ -80,7 +80,7 @@ bool contains(const List& list, std::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
-// An attribute of the node; null when it has none of the name.
+// An attribute of the node, or null.
 const char* setting(const OnnxNodeAttrs& n, std::string_view name) {
   for (const std::string& s : n.settings)
     if (s.size() > name.size() && s[name.size()] == '=' && s.compare(0, name.size(), name) == 0)
@@ -111,7 +111,7 @@ const OnnxNodeAttrs* onnx_node(const Expr& e) {
   return call ? attrs_as<OnnxNodeAttrs>(call->attrs) : nullptr;
 }
 
-// Whether the type says every size.
+// Whether the type determines every size.
 bool is_fixed(const Type& type) {
   if (const auto* t = as_tensor(type)) return static_shape(t->shape).has_value();
   const auto* tuple = as_tuple(type);
@@ -178,7 +178,7 @@ bool NodeFacts::settled(const Expr& branch) {
 }
 
 bool NodeFacts::find_settled(const IfNode& branch) {
-  // Sides alike in all sizes are compiled once and for all, not for each value of the input.
+  // If both sides have equal fixed sizes, the branch is compiled once, not per value of the input.
   if (known(branch.condition) == Known::kInput && is_fixed(branch.then_branch->type) &&
       is_fixed(branch.else_branch->type) && type_equal(branch.then_branch->type, branch.else_branch->type))
     return false;
@@ -187,7 +187,8 @@ bool NodeFacts::find_settled(const IfNode& branch) {
          is_part_of_region(branch.else_branch, several);
 }
 
-// `several`: the side is a tuple of results. A tuple that is one result is a sequence, which no region gives.
+// `several`: the side is a tuple of results. A tuple that is a single result is a sequence, which regions cannot
+// return.
 bool NodeFacts::is_part_of_region(const Expr& side, bool several) {
   const std::vector<Expr> all = post_order(side);
   for (const Expr& e : all)
@@ -256,7 +257,7 @@ Treatment NodeFacts::find_treatment(const Expr& e) {
 }
 
 Treatment NodeFacts::onnx_treatment(const CallNode& call, const OnnxNodeAttrs& n) {
-  // Of a node of PyTorch, numbers decide what it compiles to.
+  // For PyTorch nodes, numeric operands determine what they compile to.
   if (n.domain == "torch") {
     Treatment t;
     for (size_t i = 0; i < call.args.size(); ++i)
@@ -277,7 +278,7 @@ Treatment NodeFacts::onnx_treatment(const CallNode& call, const OnnxNodeAttrs& n
   Treatment t;
   for (const ValueOperands& v : kValueOperands) {
     if (v.op != n.op) continue;
-    // A function of the runtime where a value is computed, so that nothing is compiled for every new value.
+    // A host function is used for computed values, so that nothing is compiled for every new value.
     const char* mode = setting(n, "mode");
     const bool host = v.host && !(n.op == "Reshape" && n.version < 5) && !(n.op == "Slice" && n.version < 10) &&
                       !(n.op == "Tile" && n.version < 6) &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the compiler of a program knows of a module's values: what a let-bound variable stands for, who runs an
-// operator, and what the compiler of a region will know of its operands.
+// Facts about a module's values for the program compiler: values of let variables, who executes an operator, and what
+// will be known about its operands when a region is compiled.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -14,7 +14,7 @@ namespace tilewright::program {
 using relay::Expr;
 using relay::ExprNode;
 
-// What let-bound variables stand for, over the whole module: variables are unique.
+// The values of let variables, over the whole module: variables are unique.
 class Aliases {
  public:
   Expr resolve(Expr e);
@@ -24,31 +24,31 @@ class Aliases {
   std::unordered_map<const ExprNode*, Expr> values_;
 };
 
-// What the compiler of a region will know of a value, the least first.
+// What will be known about a value when a region is compiled, least first.
 enum class Known {
-  kNo,     // computed from data
-  kInput,  // computed from small integer inputs of the model: settings, compiled in
-  kShape,  // computed from shapes
+  kNo,     // depends on data
+  kInput,  // depends on small integer inputs of the model (settings), which are compiled in
+  kShape,  // depends on shapes only
   kConstant,
 };
 
-// Who runs a call of an operator.
+// Who executes an operator call.
 struct Treatment {
   enum Kind { kRegion, kHost, kEvaluate } kind = kRegion;
-  std::vector<size_t> values = {};  // operands of a region that must be values when it is compiled
+  std::vector<size_t> values = {};  // operands of a region whose values are needed for compiling it
 };
 
 class NodeFacts {
  public:
   Aliases aliases;
-  // A parameter of main whose values are settings of the model as far as sizes depend on them; one that holds texts.
+  // Marks a parameter of main as a setting (its values may determine sizes) or as one that holds strings.
   void set_setting(const Expr& var) { known_[var.get()] = Known::kInput; }
   void set_text(const Expr& var) { text_[var.get()] = true; }
-  // Asked for operands before users, so that no recursion goes deep.
+  // Must be called for operands before users, to bound recursion.
   Known known(const Expr& e);
   bool text(const Expr& e);
   const Treatment& treatment(const Expr& call);
-  // Whether a branch is decided when a region is compiled, because sizes may depend on it, and its sides are operators
+  // Whether a branch is resolved when a region is compiled, because sizes may depend on it, and its sides are operators
   // of that region.
   bool settled(const Expr& branch);
 
@@ -65,7 +65,7 @@ class NodeFacts {
   std::unordered_map<const ExprNode*, Treatment> treatments_;
 };
 
-// "Name\nkey=value\n...": the source of a region that calls the runtime's function for a kHost call.
+// The source of a region for a kHost call: "Name\nkey=value\n...".
 std::string host_source(const Expr& call);
 
 }  // namespace tilewright::program

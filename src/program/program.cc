@@ -26,7 +26,7 @@ ProgramCompiler::ProgramCompiler(const Module& module) : module_(module) {
                        e->kind == ExprKind::kRefWrite;
 }
 
-// Inputs and outputs, as the runtime shows and checks them.
+// Describes inputs and outputs for the runtime's checks.
 Status ProgramCompiler::describe_main() {
   const FunctionNode* main = module_.main_function();
   if (!main) return Diagnostic(ErrorCode::kUnsupportedModel, "the module has no main function");
@@ -59,7 +59,7 @@ Status ProgramCompiler::describe_main() {
   }
   const auto* tuple = as<TupleNode>(facts.aliases.resolve(main->body));
   const auto* type = as_tuple(main->body->type);
-  // One result may be a tuple itself: a sequence.
+  // A single result may itself be a tuple: a sequence.
   const size_t results = names.size() == 1 ? 1 : tuple ? tuple->fields.size() : type ? type->fields.size() : 1;
   for (size_t i = 0; i < results; ++i)
     program_.outputs.push_back(names.size() == results ? names[i] : format("output_{}", i));
@@ -140,7 +140,7 @@ int64_t ProgramCompiler::add_host(const std::string& function, size_t arguments)
 }
 
 Result<Program> make_program(const Module& module, const std::string& target) {
-  // What composed operators are made of may be functions of the runtime.
+  // Expansions of composed operators may contain host functions.
   PassContext context;
   const Module expanded = TW_TRY(expand_composed(with_distinct_parameters(module), context));
   return ProgramCompiler(expanded).run(target);
@@ -149,7 +149,7 @@ Result<Program> make_program(const Module& module, const std::string& target) {
 Need need_of(const Module& module) {
   const auto* main = module.main_function();
   if (!main) return Need::kNone;
-  // Also one of several results.
+  // Also inside a tuple of results.
   auto free = [](const Type& type) {
     const auto* tuple = as_tuple(type);
     const std::vector<Type> parts = tuple ? tuple->fields : std::vector<Type>{type};

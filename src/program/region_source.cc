@@ -12,7 +12,7 @@ namespace {
 
 using runtime::vm::Region;
 
-// Constants begin at multiples of this, so that what is compiled reads them where they lie.
+// Alignment of constants, so that compiled code can use them in place.
 constexpr size_t kAlignment = 64;
 constexpr std::string_view kSection = "#[constants]\n";
 
@@ -53,7 +53,7 @@ Result<Tensor> read_constant(DataType dtype, std::vector<int64_t> shape, std::st
 
 }  // namespace
 
-// "float32 2x3 24" for each constant: dtype, shape, bytes.
+// "float32 2x3 24" for each constant: dtype, shape, size in bytes.
 Region RegionWriter::write(const char* format_name, const relay::Expr& function) {
   relay::TextOptions options;
   options.types = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that add blocks: copies of what a block reads or writes, the start of a reduction, its parts.
+// Schedule steps that add blocks: caches of what a block reads or writes, decomposed reductions, rfactor.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -21,7 +21,7 @@ bool uses_any_of(const PrimExpr& e, const std::vector<const ForNode*>& loops) {
   return std::any_of(loops.begin(), loops.end(), [&](const ForNode* l) { return uses_variable(e, l->var.get()); });
 }
 
-// The other operand of a combination of the element with one more: a sum, a product, a least or greatest.
+// The other operand of a combination (sum, product, minimum, maximum) with the element.
 struct Combination {
   PrimExpr with;
   Reduction kind;
@@ -262,7 +262,7 @@ Result<std::string> BlockSchedule::rfactor(const std::string& block, const PrimE
   if (b.predicate && uses_any_of(b.predicate, reduced))
     return refused(where, "its reduction's loops have a rest", "split the reduction by a number that divides it");
 
-  // Partial results: the loop is one more axis of data, other loops of the reduction are axes that reduce.
+  // Partial results: the factored loop becomes a data axis, the other reduction loops remain reduction axes.
   std::vector<PrimExpr> shape = p.array->shape, index = p.index;
   const DataType t = loop->dtype;
   const PrimExpr part = tir::make_var("v" + variable_name(loop), t);
@@ -292,7 +292,7 @@ Result<std::string> BlockSchedule::rfactor(const std::string& block, const PrimE
       b.memory, b.annotations);
   const Stmt first = replaced(top_level(site), site.stmt(), piece);
 
-  // The block itself: over the data and the parts.
+  // The block itself: over data axes and partial results.
   std::vector<const ForNode*> loops = data;
   loops.push_back(own);
   tir::Substitution fresh, vars;

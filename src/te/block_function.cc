@@ -67,7 +67,7 @@ class BlockMaker {
     });
   }
 
-  // Of several values all are computed before the first is stored.
+  // All of several values are computed before any is stored.
   Stmt written(const std::vector<PrimExpr>& index, const std::vector<PrimExpr>& values) const {
     if (values.size() == 1) return tir::write(array(0), index, values[0]);
     std::vector<PrimExpr> held;
@@ -81,7 +81,7 @@ class BlockMaker {
     return out;
   }
 
-  // The statements as they are, over the function's arrays.
+  // The statements unchanged, over the function's arrays.
   Stmt extern_block() const {
     std::map<const Node*, tir::Array> to;
     for (size_t i = 0; i < op_.external->inputs.size(); ++i) {

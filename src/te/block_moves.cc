@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that move blocks, or write them into others.
+// Schedule steps that move blocks, or inline them into others.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -16,7 +16,7 @@ using tir::BlockNode;
 using tir::ForNode;
 using tir::Stmt;
 
-// Index arithmetic in int64 while regions are sought, and back.
+// Converts index arithmetic to int64 for region analysis, and back.
 class BlockIndices {
  public:
   void add(const ForNode& loop) {
@@ -58,8 +58,8 @@ std::optional<int64_t> length_of(const Region& r, const BlockIndices& indices) {
   return tir::as_const_int(indices.scopes.simplify(r.hi - r.lo + 1));
 }
 
-// Loops of the block's own over these pieces of its axes, and over all of the others. Where a piece may reach over the
-// axis' ends a predicate stops it.
+// Creates loops over these pieces of the block's axes, and over all of the other axes. Where a piece may exceed an
+// axis, a predicate guards it.
 Stmt nest_over(const BlockNode& b, BlockIndices& indices, const BlockPieces& pieces) {
   std::vector<tir::BlockAxis> axes = b.axes;
   std::vector<PrimExpr> loops, extents;
@@ -85,14 +85,14 @@ Stmt nest_over(const BlockNode& b, BlockIndices& indices, const BlockPieces& pie
   return out;
 }
 
-// What stands outside of blocks that compute something.
+// The statements outside of computing blocks.
 Stmt without_blocks(const Stmt& s) {
   if (const auto* b = tir::as<BlockNode>(s); b && !b->axes.empty()) return tir::seq({});
   return tir::map_children(
       s, [](const PrimExpr& e) { return e; }, without_blocks);
 }
 
-// The block's indices are of variables that its axes and the loops around it bind.
+// Whether the block's indices only use variables bound by its axes and the loops around it.
 bool bound_only(const BlockNode& b) {
   bool plain = true;
   tir::for_each_stmt(b.body, [&](const Stmt& s) {
@@ -105,7 +105,7 @@ bool bound_only(const BlockNode& b) {
 
 }  // namespace
 
-// The block's loops hold nothing but it.
+// Checks that the block's loops contain only the block.
 Status BlockSchedule::alone(const Site& site, const std::string& block, const char* step) const {
   const Stmt top = top_level(site);
   bool below = false, single = true;
@@ -118,14 +118,14 @@ Status BlockSchedule::alone(const Site& site, const std::string& block, const ch
                  format("call {} before blocks are moved into one nest", step));
 }
 
-// Nothing else writes what the block does: the start of a decomposed reduction, a function that is called.
+// Checks that no other block writes the same array: the init of a decomposed reduction, or a called function.
 Status BlockSchedule::only_writer(const Plain& p) const {
   if (!writes_array(replaced(function_.body, Stmt(p.block), tir::seq({})), p.array.get())) return Ok{};
   return refused(format("block {}", p.block->name), format("'{}' is written elsewhere, too", p.array->name),
                  "do this before decompose_reduction");
 }
 
-// Lanes of a vector run in step: blocks beside each other would not be done one after another.
+// Blocks inside a vectorised loop would not be executed one after another.
 Status BlockSchedule::no_vectors(const Site& to, const std::string& block) const {
   for (const Stmt& s : to.path)
     if (const auto* n = tir::as<ForNode>(s); n && n->for_kind == tir::ForKind::kVectorized)
@@ -134,8 +134,8 @@ Status BlockSchedule::no_vectors(const Site& to, const std::string& block) const
   return Ok{};
 }
 
-// What is moved between the two statements changes nothing for those that stand between them, nor they for it. `up`:
-// the block moves to the first of them.
+// Checks that moving across the statements in between is valid: neither affects the other. `up`: the block moves to the
+// first of them.
 Status BlockSchedule::nothing_between(const Stmt& first, const Stmt& second, const Plain& p, bool up) const {
   const Stmt moved(p.block);
   const std::string where = format("block {}", p.block->name);
@@ -234,7 +234,7 @@ Status BlockSchedule::reverse_compute_inline(const std::string& block) {
   });
   many = many || reads_array(replaced(function_.body, site.stmt(), tir::seq({})), from.array.get());
   if (!found || many || !same) return refused(where, format("'{}' is not only read by it, once", from.array->name));
-  tir::Substitution at;  // this block's axes as the producer's
+  tir::Substitution at;  // this block's axes in terms of the producer's
   for (size_t d = 0; d < found->indices.size(); ++d) {
     if (found->indices[d]->kind != tir::ExprKind::kVar || !(found->indices[d] == p.index[d]))
       return refused(where, format("it reads '{}' at other indices than it writes", from.array->name));
@@ -283,7 +283,7 @@ Status BlockSchedule::compute_at(const std::string& block, const PrimExpr& loop)
   TW_TRY_STATUS(nothing_between(own, home, p, false));
 
   std::vector<std::optional<Region>> region(p.index.size());
-  // What is read outside of blocks, or in loops of a block's own, may be anywhere.
+  // Accesses outside of blocks, or in a block's inner loops, may be anywhere.
   std::vector<bool> anywhere(p.index.size(), reads_array(without_blocks(target.body), p.array.get()));
   BlockIndices indices;
   for (const Stmt& s : to.path)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What steps on blocks share, and the steps on loops. block_moves.cc: those that move blocks.
+// Common parts of block schedule steps, and steps on loops; block_moves.cc has those that move blocks.
 #include "te/block_schedule.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ using tir::Stmt;
 
 namespace {
 
-constexpr int64_t kMaxLanes = 1024;              // of a loop as one vector
-constexpr int64_t kMaxIterations = 0x7fff'ffff;  // indices are of 32 bits
+constexpr int64_t kMaxLanes = 1024;              // of a vectorised loop
+constexpr int64_t kMaxIterations = 0x7fff'ffff;  // indices have 32 bits
 
 bool find_path(const Stmt& s, const std::function<bool(const Stmt&)>& wanted, std::vector<Stmt>* path) {
   path->push_back(s);
@@ -31,8 +31,8 @@ bool find_path(const Stmt& s, const std::function<bool(const Stmt&)>& wanted, st
   return found;
 }
 
-// Whether an axis runs from its start to its end, each value once: it is a loop, or a sum of loops whose scales are the
-// products of the extents below. `rest`: it may run over the end, where the predicate stops it.
+// Whether an axis takes each of its values exactly once: it is a loop, or a sum of loops whose scales are the products
+// of the inner extents. `rest`: it may exceed the end, guarded by the predicate.
 bool runs_once(const tir::BlockAxis& a, const std::vector<const ForNode*>& loops, std::set<const tir::ExprNode*>* used,
                bool rest) {
   const Scopes scopes;
@@ -75,7 +75,7 @@ void terms_of(const PrimExpr& e, std::vector<PrimExpr>* out) {
   out->push_back(e);
 }
 
-// Whether the loops take every combination of the axes' values once.
+// Whether the loops take every combination of axis values exactly once.
 bool takes_each_once(const BlockNode& b, const std::vector<const ForNode*>& loops) {
   const Scopes scopes;
   std::set<const Node*> limited;
@@ -105,7 +105,7 @@ bool takes_each_once(const BlockNode& b, const std::vector<const ForNode*>& loop
                      [&](const ForNode* l) { return used.count(l->var.get()) || tir::as_const_int(l->extent) == 1; });
 }
 
-// A statement that is done only where the condition holds. Of blocks it becomes the predicate.
+// Guards a statement by a condition, which for blocks becomes part of the predicate.
 Stmt guarded(const Stmt& s, const PrimExpr& condition) {
   if (const auto* b = tir::as<BlockNode>(s))
     return make_node<BlockNode>(b->name, b->axes, b->predicate ? tir::logical_and(b->predicate, condition) : condition,
@@ -124,7 +124,7 @@ BlockSchedule::BlockSchedule(tir::BlockFunction function) : function_(std::move(
     function_.body = make_node<BlockNode>("root", std::vector<tir::BlockAxis>(), PrimExpr(), Stmt(), function_.body,
                                           std::vector<Ref<Node>>());
   std::vector<const ForNode*> loops;
-  // Below the function's statements there are loops and then the block, or what flows between is not known.
+  // The function's statements must be loop nests around one block; otherwise data flow between them is unknown.
   std::function<void(const Stmt&)> visit = [&](const Stmt& s) {
     if (const auto* block = tir::as<BlockNode>(s)) {
       if (!block->axes.empty() && takes_each_once(*block, loops)) trusted_.insert(block->name);
@@ -248,7 +248,7 @@ Result<BlockSchedule::Plain> BlockSchedule::plain(const std::string& name) const
   return out;
 }
 
-// Blocks inside are plain, and none of their reductions runs over the loop.
+// Checks that blocks inside are plain, and none of their reductions runs over the loop.
 Status BlockSchedule::movable(const Stmt& body, const PrimExpr& loop) const {
   std::vector<const BlockNode*> blocks;
   bool loose = false;
@@ -308,7 +308,7 @@ std::string BlockSchedule::fresh_name(const std::string& name) const {
   return out;
 }
 
-// The statement of the function that holds the place: its body may be one of them or a sequence.
+// The function's top-level statement that contains the place; its body may be one statement or a sequence.
 Stmt BlockSchedule::top_level(const Site& site) const {
   size_t at = 1;
   if (at < site.path.size() && site.path[at]->kind == tir::StmtKind::kSeq) ++at;
@@ -390,7 +390,7 @@ Status BlockSchedule::reorder(const std::vector<PrimExpr>& order) {
     Site s = TW_TRY(site_of(l));
     if (s.path.size() > deepest.path.size()) deepest = std::move(s);
   }
-  std::vector<Stmt> chain;  // from the outermost of them to the innermost
+  std::vector<Stmt> chain;  // from the outermost to the innermost
   std::vector<size_t> places;
   for (const Stmt& s : deepest.path) {
     const auto* n = tir::as<ForNode>(s);
@@ -435,7 +435,7 @@ Status BlockSchedule::set_kind(const PrimExpr& loop, tir::ForKind kind) {
     const auto extent = tir::as_const_int(n.extent);
     if (!extent || *extent < 1 || *extent > kMaxLanes)
       return refused(where, "its number of iterations is no constant from 1 to 1024", "split it by a constant before");
-    // Lanes run in step: what one of them computes for itself alone another would change.
+    // Lanes run in lockstep: one lane's private computation would overwrite another's.
     if (blocks_in(n.body).size() != 1)
       return refused(where, "several blocks are computed in it", "vectorize a loop around one block");
   }
@@ -452,7 +452,7 @@ Status BlockSchedule::bind(const PrimExpr& loop, const std::string& thread) {
 }
 
 namespace {
-// Without a value: the note goes.
+// Without a value the annotation is removed.
 tir::Annotations with_note(tir::Annotations notes, const std::string& key, const std::string* value) {
   std::erase_if(notes, [&](const auto& note) { return note.first == key; });
   if (value) notes.emplace_back(key, *value);

@@ -17,12 +17,13 @@
 
 namespace tilewright::te {
 
-// Of these operations and all they need, each computed by itself in plain loops; `arguments` and `scalars` as in lower.
+// Builds the function of these operations and all that they need, each in plain loops; `arguments` and `scalars` as in
+// lower.
 Result<tir::BlockFunction> block_function(const std::vector<Tensor>& arguments, const std::vector<PrimExpr>& scalars,
                                           const std::vector<bool>& is_scalar, const std::string& name);
 
 class BlockIndices;
-// Of an axis: where one iteration of a loop begins in it, and how much it takes. By the axis' variable.
+// The part of an axis that one loop iteration covers: its begin and length, by the axis' variable.
 struct BlockPiece {
   PrimExpr lo;
   int64_t length = 0;
@@ -34,12 +35,13 @@ class BlockSchedule {
   explicit BlockSchedule(tir::BlockFunction function);
   const tir::BlockFunction& function() const { return function_; }
 
-  // Errors of all: InvalidArgument.
+  // Errors of all members: InvalidArgument.
   Status find_block(const std::string& name) const;
-  Result<std::vector<PrimExpr>> loops(const std::string& block) const;  // around it, outermost first
-  // As many loops as factors; one of them may be 0: what is left. A rest is left to the blocks' predicates.
+  Result<std::vector<PrimExpr>> loops(const std::string& block) const;  // the loops around it, outermost first
+  // Splits into as many loops as factors; one factor may be 0 and is then computed. Remainders are guarded by the
+  // blocks' predicates.
   Result<std::vector<PrimExpr>> split(const PrimExpr& loop, const std::vector<int64_t>& factors);
-  Result<PrimExpr> fuse(const std::vector<PrimExpr>& loops);  // each directly in the one before
+  Result<PrimExpr> fuse(const std::vector<PrimExpr>& loops);  // perfectly nested, outermost first
   Status reorder(const std::vector<PrimExpr>& loops);
   Status set_kind(const PrimExpr& loop, tir::ForKind kind);
   Status bind(const PrimExpr& loop, const std::string& thread);
@@ -51,53 +53,53 @@ class BlockSchedule {
   Status reverse_compute_inline(const std::string& block);
   Status compute_at(const std::string& block, const PrimExpr& loop);
   Status reverse_compute_at(const std::string& block, const PrimExpr& loop);
-  // The block reads a copy of what it reads as number `index` (writes a copy, from which what it wrote is copied).
+  // Inserts a copy of the block's input (output) number `index`, which the block then reads (writes).
   Result<std::string> cache_read(const std::string& block, size_t index, const std::string& scope);
   Result<std::string> cache_write(const std::string& block, size_t index, const std::string& scope);
-  // The start of a reduction as a block of its own before the loop.
+  // Splits a reduction's initialisation into a block of its own in front of the loop.
   struct Parts {
     std::string start, update;
   };
   Result<Parts> decompose_reduction(const std::string& block, const PrimExpr& loop);
-  // The loop's iterations of a reduction as elements of an array with one more dimension, `factor_axis` (negative: from
-  // the end), which the block then combines; the name of the block that computes them.
+  // Factors a reduction loop out into a dimension `factor_axis` of partial results (negative: from the end), which the
+  // block then combines; returns the name of the block that computes them.
   Result<std::string> rfactor(const std::string& block, const PrimExpr& loop, int64_t factor_axis);
-  Status set_scope(const std::string& block, size_t index, const std::string& scope);  // of what it writes
-  // Blocks that compute what the block reads (read what it computes).
+  Status set_scope(const std::string& block, size_t index, const std::string& scope);  // of the array it writes
+  // The blocks that write what the block reads, or read what it writes.
   Result<std::vector<std::string>> producers(const std::string& block) const;
   Result<std::vector<std::string>> consumers(const std::string& block) const;
 
  private:
-  struct Site {  // from the function's body to a statement
+  struct Site {  // the path from the function's body to a statement
     std::vector<tir::Stmt> path;
     const tir::Stmt& stmt() const { return path.back(); }
   };
-  // What the steps know of a block.
+  // What steps need to know about a block.
   struct Plain {
     const tir::BlockNode* block;
-    tir::Array array;                  // that it writes
-    std::vector<tir::PrimExpr> index;  // at these of its axes' variables
+    tir::Array array;                  // the array it writes
+    std::vector<tir::PrimExpr> index;  // at these of its axis variables
     tir::PrimExpr value;
-    bool accumulates = false;  // on what was there before: its instances cannot be repeated
+    bool accumulates = false;  // adds to previous content: instances cannot be repeated
   };
   Diagnostic refused(const std::string& where, std::string what, std::string hint = {}) const;
   Result<Site> site_of(const std::string& block) const;
   Result<Site> site_of(const PrimExpr& loop) const;
   Result<Plain> plain(const std::string& block) const;
-  Status movable(const tir::Stmt& body, const PrimExpr& loop) const;  // its iterations may change places
+  Status movable(const tir::Stmt& body, const PrimExpr& loop) const;  // whether the loop's iterations can be reordered
   bool is_argument(const tir::ArrayNode* array) const;
   void replace(const tir::Stmt& old, const tir::Stmt& with);
-  void tidy();  // takes away what is empty, and arrays that nothing uses
+  void tidy();  // removes empty statements and unused arrays
   tir::Stmt top_level(const Site& site) const;
   std::string fresh_name(const std::string& name) const;
   void add_array(const tir::Array& array);
-  std::vector<tir::Stmt> statements() const;  // of the function, one after another
+  std::vector<tir::Stmt> statements() const;  // the function's statements in order
   Status only_writer(const Plain& p) const;
   Status alone(const Site& site, const std::string& block, const char* step) const;
-  Status whole_array(const Plain& p) const;  // it writes all of it
+  Status whole_array(const Plain& p) const;  // checks that it writes the whole array
   Status no_vectors(const Site& to, const std::string& block) const;
   Status nothing_between(const tir::Stmt& first, const tir::Stmt& second, const Plain& p, bool up) const;
-  // What one iteration, whose loops are `within`, computes of what q writes, as pieces of p's axes.
+  // The part of q's result that one iteration of the loops `within` computes, as pieces of p's axes.
   Status finished_piece(const Plain& p, const Plain& q, const std::vector<const tir::ForNode*>& within,
                         BlockIndices* indices, BlockPieces* pieces) const;
   Status edit_notes(const PrimExpr& loop, const std::string& key, const std::string* value);

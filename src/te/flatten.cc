@@ -70,7 +70,7 @@ Result<Stmt> Flatten::run(const Stmt& s) {
   return out;
 }
 
-// Of one lane or of several.
+// For scalar and vector indices.
 PrimExpr Flatten::index_of(const PrimExpr& e) {
   if (const auto* r = tir::as<tir::RampNode>(e)) return tir::ramp(index(r->base), r->stride, e->dtype.lanes);
   if (e->dtype.lanes > 1) return tir::cast(kInt64, widening_.value(e));
@@ -84,7 +84,7 @@ PrimExpr Flatten::address(const Ref<Node>& source, const std::string& name, cons
     wrong(format("'{}' is used where it has no memory", name), "use the buffers that are given, or allocate it");
     return {};
   }
-  // A flat index into memory of several dimensions counts elements.
+  // A single index into multi-dimensional memory is a linear element index.
   const bool flat = indices.size() == 1 && at->strides.size() != 1;
   if (!flat && indices.size() != at->strides.size()) {
     wrong(format("{} indices for '{}', which has {} dimensions", indices.size(), name, at->strides.size()));
@@ -136,7 +136,7 @@ Stmt Flatten::stmt(const Stmt& s) {
     case tir::StmtKind::kAllocate:
       break;
   }
-  return s;  // memory with a place already
+  return s;  // already lowered
 }
 
 Stmt Flatten::loop(const tir::ForNode& n) {
@@ -152,7 +152,7 @@ Stmt Flatten::block(const tir::BlockNode& n) {
   std::vector<tir::Buffer> stack;
   for (const Ref<Node>& m : n.memory) {
     const tir::Array array(static_cast<const tir::ArrayNode*>(m.get()));
-    if (placed(array.get())) continue;  // the function's own
+    if (placed(array.get())) continue;  // the function's own array
     std::vector<PrimExpr> dims;
     for (const PrimExpr& d : array->shape) dims.push_back(index(d));
     Placed at;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements over arrays (tir/block.h) as statements of a kernel: indices become addresses in int64, blocks what they
-// do, arrays of blocks memory.
+// Lowers statements over arrays (tir/block.h) to kernel statements: indices become int64 addresses, blocks their
+// bodies, block arrays memory.
 #pragma once
 #include <functional>
 #include <map>
@@ -15,30 +15,30 @@
 
 namespace tilewright::te {
 
-// Where an array's elements lie.
+// The memory of an array.
 struct Placed {
   tir::Buffer buffer;
   std::vector<tir::PrimExpr> strides;
   tir::PrimExpr offset;
 };
-// Of rows one after another; the number of all elements goes to `elements`.
+// Row-major strides; the number of elements goes to `elements`.
 std::vector<tir::PrimExpr> compact_strides(const std::vector<tir::PrimExpr>& dims, const Scopes& scopes,
                                            tir::PrimExpr* elements);
-// Variables that the statement's loops, lets and blocks bind.
+// Variables bound by the statement's loops, lets and blocks.
 std::vector<tir::PrimExpr> bound_variables(const tir::Stmt& s);
 
 class Flatten {
  public:
   using PrimExpr = tir::PrimExpr;
-  // Memory for an array that is too large for the stack, or of an extent that only a call knows.
+  // Provides memory for arrays too large for the stack, or with an extent known only at a call.
   using Workspace = std::function<tir::Buffer(const tir::ArrayNode& array, const PrimExpr& elements)>;
-  // `sizes`: variables and the int64 values that stand for them.
+  // `sizes`: variables and their int64 values.
   Flatten(Scopes& scopes, const std::vector<std::pair<PrimExpr, PrimExpr>>& sizes, std::string where,
           Workspace workspace);
   void place(const tir::Array& array, Placed placed);
   void bind(const PrimExpr& var, PrimExpr value) { widening_.bind(var, std::move(value)); }
   PrimExpr index(const PrimExpr& e) { return scopes_.simplify(widening_.index(e)); }
-  // Errors: InvalidArgument (memory that is not there, another number of indices, a runtime's function in a loop).
+  // Errors: InvalidArgument (unknown memory, a wrong number of indices, a runtime function inside a loop).
   Result<tir::Stmt> run(const tir::Stmt& s);
   const Placed* placed(const tir::ArrayNode* array) const;
 
@@ -49,7 +49,7 @@ class Flatten {
   tir::Stmt write_stmt(const tir::WriteNode& n);
   tir::Stmt call(const tir::CallExternNode& n);
   PrimExpr index_of(const PrimExpr& e);
-  // The place of an element; null where there is none, and `problem_` says why.
+  // The address of an element; null on failure, with the reason in `problem_`.
   PrimExpr address(const Ref<Node>& source, const std::string& name, const std::vector<PrimExpr>& indices,
                    tir::Buffer* buffer);
   tir::Stmt wrong(std::string what, std::string hint = {});

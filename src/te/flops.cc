@@ -9,7 +9,7 @@ namespace {
 
 double flops_of(const PrimExpr& e) {
   double own = tir::is_binary(e->kind) || e->kind == tir::ExprKind::kNot ? 1 : 0;
-  if (e->kind == tir::ExprKind::kRead) return 0;  // its indices are no part of the result
+  if (e->kind == tir::ExprKind::kRead) return 0;  // index expressions do not count
   if (const auto* call = tir::as<tir::CallNode>(e)) own = call->op == tir::Intrinsic::k_if_then_else ? 0 : 1;
   tir::for_each_child(e, [&](const PrimExpr& child) { own += flops_of(child); });
   return own;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a computation computes, for rates ("GFLOPS") of schedules that are measured.
+// Operation counts of computations, for measured rates ("GFLOPS").
 #pragma once
 #include "te/schedule.h"
 
 namespace tilewright::te {
 
-// Operations of all computed stages as they are written, each element once: arithmetic, comparisons and logic count one
-// each, a mathematical function one, index expressions nothing; a reduction counts what it combines and the
-// combination. Error: InvalidArgument (a size that only a call knows).
+// The operations of all computed stages as written, each element once: arithmetic, comparisons and logic count one, a
+// mathematical function one, index expressions nothing; a reduction counts its operand and the combination. Error:
+// InvalidArgument (a size known only at a call).
 Result<double> count_flops(const Schedule& schedule);
 
 }  // namespace tilewright::te

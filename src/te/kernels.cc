@@ -20,7 +20,7 @@ std::string kernel_name(const std::string& function, const Lowered& out) {
 
 namespace {
 
-// A call of the runtime's function by the places of its tensors.
+// A call of a runtime function with its tensors' memory.
 Result<Lowered::Call> runtime_call(const tir::CallExternNode& n, Flatten& flatten, const std::string& function,
                                    const std::vector<tir::Buffer>& arguments, const Lowered& out) {
   Lowered::Call call{out.kernels.size(), n.name, {}};
@@ -52,8 +52,8 @@ Result<Lowered::Call> runtime_call(const tir::CallExternNode& n, Flatten& flatte
   return call;
 }
 
-// Whether all that reads and writes the array is in one parallel loop: what an iteration leaves in it no other one
-// reads, and threads that compute what both read would meet in it.
+// Whether all accesses to the array are in one parallel loop: iterations then do not share content, and each thread
+// needs its own copy.
 bool in_one_parallel_loop(const Stmt& s, const tir::ArrayNode* array) {
   auto uses = [&](const Stmt& part) {
     bool found = false;

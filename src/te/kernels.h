@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of a function have in common, however they were made.
+// Common parts of a function's kernels, whether they come from a schedule or from blocks.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace tilewright::te {
 
-// The statements of a script's own body: each becomes a kernel, or a call of the runtime's function. Arrays that live
-// in the outermost blocks are workspaces of all of them. `arguments`: the function's buffers, in order.
+// The statements of a script's own body: each becomes a kernel, or a call of a runtime function. Arrays of the
+// outermost blocks become workspaces shared by all. `arguments`: the function's buffers in order.
 Status add_statements(const tir::Stmt& body, Flatten& flatten, const std::string& name,
                       const std::vector<tir::Buffer>& arguments, Lowered* out);
-// All kernels take the same buffers; what none of them writes is read-only. Sizes are bound at their start.
+// Gives all kernels the same parameters; buffers that none writes are read-only. Sizes are bound at the start.
 void finish_parameters(const std::vector<tir::Buffer>& arguments, Lowered* out);
 std::string kernel_name(const std::string& function, const Lowered& out);
 

@@ -8,7 +8,7 @@
 namespace tilewright::te {
 namespace {
 
-// What an index changes by when a variable goes from 0 to 1, the others being 0; nothing where that is no number.
+// The change of an index when the variable goes from 0 to 1 with the others 0; nothing if it is not constant.
 std::optional<int64_t> step_of(const PrimExpr& index, const tir::ForNode& loop) {
   const PrimExpr scalar = [&] {
     const auto* ramp = tir::as<tir::RampNode>(index);
@@ -50,7 +50,7 @@ class Features {
   }
 
  private:
-  // The most iterations that loops inside have together.
+  // The maximum number of iterations of the loops inside, combined.
   static double inside(const tir::Stmt& s) {
     double most = 0;
     tir::for_each_child(s, [&](const tir::Stmt& inner) { most = std::max(most, inside(inner)); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops as numbers, for models that learn which schedules are fast.
+// Numerical features of loops, for learned cost models of schedules.
 #pragma once
 #include <array>
 #include <vector>
@@ -8,19 +8,19 @@
 
 namespace tilewright::te {
 
-// Of one loop: log2 of its iterations, of those around it and of those inside it; how deep it lies; what becomes of it;
-// what one iteration of everything inside computes; how far apart neighbouring iterations read and write.
+// Of one loop: log2 of its iterations, of those around and inside it; its depth; its kind; the work of one iteration of
+// its body; the strides of accesses between iterations.
 struct LoopFeatures {
   double extent = 0, around = 0, inside = 0, depth = 0;
   double serial = 0, vectorized = 0, unrolled = 0, parallel = 0;
   double sums = 0, products = 0, quotients = 0, loads = 0, stores = 0;
-  // Loads and stores whose index stays, moves by one, moves further as the loop goes on; of the rest nobody knows.
+  // Memory accesses whose index is constant, has stride one, or a larger stride in the loop; others are not counted.
   double still = 0, next = 0, far = 0;
   static constexpr size_t kCount = 16;
   std::array<double, kCount> row() const;
 };
 
-// All loops of a function's kernels, each before those inside it.
+// All loops of a function's kernels, outer loops first.
 std::vector<LoopFeatures> loop_features(const Lowered& lowered);
 
 }  // namespace tilewright::te

@@ -14,7 +14,7 @@ namespace {
 
 using tir::Stmt;
 
-// The statements of planned stages.
+// Emits the statements of planned stages.
 class Emission {
  public:
   explicit Emission(Planning& planning) : planning_(planning), out_(planning.take()) {}
@@ -39,7 +39,7 @@ class Emission {
 
   Stmt innermost(const Stage& s, Part part) {
     const StagePlan& p = planning_.of(s);
-    if (s.op()->scan) return tir::seq({});  // its updates are computed in its loop
+    if (s.op()->scan) return tir::seq({});  // computed by its updates, inside its loop
     Widening w = planning_.widening([this](const tir::ReadNode& read, const std::vector<PrimExpr>& indices) {
       const StagePlan& from = planning_.of(*planning_.stage_of(read));
       const int output = Planning::output_of(read);
@@ -73,7 +73,7 @@ class Emission {
     return part == Part::kUpdate && p.body->condition ? tir::make_if(w.value(p.body->condition), body) : body;
   }
 
-  // Of several values all are computed before the first is stored: each may read what others had.
+  // All of several values are computed before any is stored, since each may read the others' old values.
   static Stmt stored(const StagePlan& p, const std::vector<PrimExpr>& index, const std::vector<PrimExpr>& values) {
     if (values.size() == 1) return tir::store(p.buffers[0], index[0], values[0]);
     std::vector<PrimExpr> held;
@@ -126,8 +126,8 @@ class Emission {
                          kind_of(s, from));
   }
 
-  // Iterations of a loop that hold other stages share those stages' memory: they are not done side by side, but by
-  // threads, which have memory of their own.
+  // A loop that contains other stages shares their memory between iterations: it is not vectorised, but may be divided
+  // among threads, each with its own memory.
   tir::ForKind kind_of(const Stage& s, size_t from) const {
     const tir::ForKind kind = s.kind_of(s.leaves()[from]);
     if (kind != tir::ForKind::kVectorized) return kind;
@@ -157,14 +157,14 @@ class Emission {
     return w.value(s.store_predicate());
   }
 
-  // The intrinsic's code in the place of the loops from `from` on (te/tensorize.h has matched them).
+  // The intrinsic's code replaces the loops from `from` on (matched by te/tensorize.h).
   Stmt tensorized(const Stage& s, size_t from, Part part) {
     const StagePlan& p = planning_.of(s);
     const TensorIntrinsic& by = *s.tensorized_by();
     const bool whole = part == Part::kOuter;
     Stmt body = whole ? by.body : part == Part::kInit ? by.reset : by.update;
     if (whole && !body) body = tir::seq({by.reset, by.update});
-    if (part == Part::kInit && !by.reset) return tir::seq({});  // the first update is the whole
+    if (part == Part::kInit && !by.reset) return tir::seq({});  // without a reset, the first update computes all
     Stmt code = placed_code(s, body);
     if (part == Part::kUpdate && !by.reset) {
       PrimExpr first;

@@ -11,19 +11,19 @@
 namespace tilewright::te {
 
 struct Lowered {
-  // One for each stage that is computed by itself, to be run in this order; all take the same buffers: the sizes (when
-  // there are any), the arguments, the workspaces. Before tir::lower_kernel: what was asked of loops is still marked.
+  // One kernel per stage that is computed at the root, in execution order; all take the same buffers: sizes (if any),
+  // arguments, workspaces. Loop annotations remain for tir::lower_kernel.
   std::vector<tir::PrimFunc> kernels;
-  // Free variables of shapes and bodies, in the order of the first buffer, int64[...]. They are 0 to 2^31 - 1.
+  // Free variables of shapes and bodies; they are the first buffer, int64[...], in this order. Range 0 to 2^31 - 1.
   std::vector<PrimExpr> sizes;
   struct Argument {
     std::string name;
     DataType dtype;
     std::vector<PrimExpr> shape;  // over `size_values`
   };
-  std::vector<Argument> arguments;  // the tensors
-  // Tensors that are no arguments: how many elements, over `size_values` (int64 variables, by place in `sizes`). Each
-  // thread has its own where a stage is computed inside another's loop.
+  std::vector<Argument> arguments;  // tensors
+  // Intermediate tensors: element counts over `size_values` (int64 variables, in the order of `sizes`). If a stage is
+  // computed inside another's loop, each thread has its own copy.
   struct Workspace {
     tir::Buffer buffer;
     PrimExpr elements;
@@ -31,31 +31,31 @@ struct Lowered {
   };
   std::vector<Workspace> workspaces;
   std::vector<PrimExpr> size_values;
-  // Functions of the runtime, by name, which get whole tensors.
+  // Calls of runtime functions by name, with whole tensors.
   struct Call {
-    size_t before;  // how many of the kernels run before it
+    size_t before;  // number of kernels that run before it
     std::string name;
     struct Value {
-      PrimExpr number;    // over size_values, or a number; or
-      size_t memory = 0;  // which of the arguments, and behind them which workspace, of `shape` and `dtype`
+      PrimExpr number;    // an integer over size_values, or a constant; or
+      size_t memory = 0;  // index of an argument or, behind those, a workspace, with `shape` and `dtype`
       std::vector<PrimExpr> shape;
       DataType dtype;
     };
     std::vector<Value> args;
   };
   std::vector<Call> calls;
-  std::vector<std::string> imports;  // LLVM IR that goes into the library
-  // Threads of a device that loops are bound to. Here they are loops like others; nothing is built from such kernels.
+  std::vector<std::string> imports;  // LLVM IR to link into the library
+  // Device threads that loops are bound to. Such loops run as ordinary ones here; kernels with them cannot be built.
   std::vector<std::string> bound;
 };
 
-// `arguments`: inputs and outputs, each in compact row-major memory of its own. `scalars`: variables whose values the
-// caller gives; they are the first of `sizes`. Errors: InvalidArgument (a tensor that
-// is read or an output that is missing, a stage that is computed inside a loop that does not hold all its consumers).
+// `arguments`: inputs and outputs, each in compact row-major memory. `scalars`: variables given by the caller, the
+// first of `sizes`. Errors: InvalidArgument (a missing input or output tensor, a stage computed inside a loop that does
+// not contain all its consumers).
 Result<Lowered> lower(const Schedule& schedule, const std::vector<Tensor>& arguments, const std::string& name,
                       const std::vector<PrimExpr>& scalars = {});
 
-// The same of loops and blocks over arrays: each statement of the function is a kernel. Errors: InvalidArgument.
+// Lowers a function of loops and blocks: each of its statements is a kernel. Errors: InvalidArgument.
 Result<Lowered> lower(const tir::BlockFunction& function);
 
 inline constexpr int64_t kMaxStackBytes = 16 << 10;  // of one array; larger ones are workspaces

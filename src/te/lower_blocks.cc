@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions over arrays as kernels.
+// Lowers functions over arrays to kernels.
 #include <algorithm>
 #include <unordered_set>
 
@@ -11,7 +11,7 @@
 namespace tilewright::te {
 namespace {
 
-// Sizes: parameters first, then what shapes and statements use and nothing binds.
+// The sizes: parameters first, then free variables of shapes and statements.
 std::vector<PrimExpr> sizes_of(const tir::BlockFunction& f) {
   std::vector<PrimExpr> out;
   std::unordered_set<const tir::ExprNode*> seen;

@@ -29,7 +29,7 @@ class RegionFinder {
   }
 
  private:
-  // A load counts as varying: its place may be written between.
+  // A load counts as varying, since memory may be written in between.
   bool varies(const PrimExpr& e) const {
     bool found = false;
     tir::for_each_expr(e, [&](const PrimExpr& part) {
@@ -80,7 +80,7 @@ class RegionFinder {
 }  // namespace
 
 std::optional<Region> region_of(const PrimExpr& index, const Running& running, const Scopes& scopes) {
-  // As a sum each variable occurs once, so that what cancels is not counted twice.
+  // In linear form each variable occurs once, so that cancelling terms are not counted twice.
   auto found = RegionFinder(running, scopes).of(scopes.simplify(index));
   if (found) found->lo = scopes.simplify(found->lo), found->hi = scopes.simplify(found->hi);
   return found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an index lies while some of its variables run: from `lo` to `hi`, expressions over the others.
+// Region analysis: the range of an index while some of its variables vary, as bounds `lo` and `hi` over the others.
 #pragma once
 #include <map>
 #include <optional>
@@ -13,7 +13,7 @@ struct Region {
   tir::PrimExpr lo, hi;
 };
 
-// Variables in scope, outermost first, and what is known of them.
+// Variables in scope, outermost first, with their known ranges.
 class Scopes {
  public:
   void add(const tir::PrimExpr& var, arith::Interval range) { ranges_.emplace_back(var, range); }
@@ -25,7 +25,7 @@ class Scopes {
 };
 
 using Running = std::map<const tir::ExprNode*, Region>;
-// Nothing: it may be anywhere (its value is loaded).
+// Nothing: it may be anywhere (its value is loaded from memory).
 std::optional<Region> region_of(const tir::PrimExpr& index, const Running& running, const Scopes& scopes);
 Region hull(const Region& a, const Region& b, const Scopes& scopes);
 

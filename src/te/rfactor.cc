@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reduction's loop as a dimension of partial results.
+// rfactor: turns a reduction loop into a dimension of partial results.
 #include <algorithm>
 #include <set>
 
@@ -12,10 +12,10 @@ namespace {
 
 using Values = std::map<const IterVarNode*, PrimExpr>;
 
-// How long each loop of a stage's reduction is and where its axes are, over the loops, as splits and fusions say.
+// Extents of a stage's reduction loops, and its reduction axes as offsets over the loops, following splits and fusions.
 struct ReductionLoops {
   Values extent, offset;
-  PrimExpr condition;  // what uneven splits leave to be checked; null: nothing
+  PrimExpr condition;  // guards of uneven splits; null: none
 
   ReductionLoops(const Stage& stage, const Values& loop_values) : offset(loop_values) {
     for (const IterVar& a : stage.op()->reduce_axis) extent[a.get()] = a->extent;
@@ -74,7 +74,7 @@ Result<std::vector<Tensor>> Schedule::rfactor(const Tensor& tensor, const IterVa
   if (at < 0 || at > rank)
     return of->refused(format("there is no dimension {} among {}", factor_axis, rank + 1), "give 0 to the rank");
 
-  // Partial results: the loop is a dimension, the other loops of the reduction are its axes.
+  // Partial results: the factored loop is a dimension, the other reduction loops are the axes.
   Values loops;
   for (const IterVar& l : of->leaves_)
     if (l->kind == IterKind::kReduce) loops[l.get()] = tir::make_var(l->name(), l->var->dtype);
@@ -112,7 +112,7 @@ Result<std::vector<Tensor>> Schedule::rfactor(const Tensor& tensor, const IterVa
   if (!partial.reduce_axis.empty()) partial.combiner = original->combiner, partial.condition = condition;
   const Operation parts = TW_TRY(define(std::move(partial)));
 
-  // Their combination, with the data's axes and loops as they are.
+  // Combines them, with the data axes and loops unchanged.
   const IterVar over = reduce_axis(tir::make_int(0, factor->extent->dtype), factor->extent, leaf->name() + ".v");
   Definition whole{original->name, original->axis,      {over}, {}, original->combiner, {},
                    original->tag,  original->attributes};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stages are parts of scans, and where those are computed.
+// Finds the stages that belong to scans, and where they are computed.
 #include "base/format.h"
 #include "te/stage_plan.h"
 
 namespace tilewright::te {
 
-// Externs and scans take tensors that are in memory.
+// Externs and scans need tensors that are stored in memory.
 Status Planning::check_whole_tensors() const {
   for (const auto& s : schedule_.stages()) {
     if (s->op()->is_compute()) continue;
@@ -19,7 +19,7 @@ Status Planning::check_whole_tensors() const {
   return Ok{};
 }
 
-// Which stages are parts of scans: inits and updates, and what an update needs that depends on a state.
+// Finds stages inside scans: inits, updates, and whatever an update needs that depends on a state.
 Status Planning::find_scans() {
   for (const auto& s : schedule_.stages()) {
     if (!s->op()->scan) continue;
@@ -42,7 +42,7 @@ Status Planning::find_scans() {
       TW_TRY_STATUS(add(scan.update[i], InScan::Role::kUpdate, i));
     }
   }
-  for (const auto& s : schedule_.stages()) {  // producers first, so that what is between is found in one walk
+  for (const auto& s : schedule_.stages()) {  // producers first, so that one pass finds all in between
     if (s->op()->scan || s->op()->is_placeholder() || scans_.count(s.get())) continue;
     for (const Tensor& t : plans_.at(s.get()).body->inputs()) {
       auto found = scans_.find(schedule_.stage(t->op).value());

@@ -33,7 +33,7 @@ tir::ForKind Stage::kind_of(const IterVar& leaf) const {
 
 namespace {
 IterVar derived(const IterVar& from, const char* suffix, IterKind kind) {
-  const PrimExpr unknown = tir::make_int(0, from->var->dtype);  // bound inference says how long it is
+  const PrimExpr unknown = tir::make_int(0, from->var->dtype);  // determined by bound inference
   return make_node<IterVarNode>(tir::make_var(from->name() + suffix, from->var->dtype), unknown, unknown, kind);
 }
 }  // namespace
@@ -70,7 +70,7 @@ Result<IterVar> Stage::fuse(const IterVar& outer, const IterVar& inner) {
 }
 
 Result<Stage::Tile> Stage::tile(const IterVar& x, const IterVar& y, int64_t x_factor, int64_t y_factor) {
-  const std::vector<IterVar> axes = {x, y};  // x and y may be places in leaves(), which changes
+  const std::vector<IterVar> axes = {x, y};  // copies: x and y may be elements of leaves(), which changes
   const Pair in_x = TW_TRY(split(axes[0], x_factor));
   const Pair in_y = TW_TRY(split(axes[1], y_factor));
   TW_TRY_STATUS(reorder({in_x.outer, in_y.outer, in_x.inner, in_y.inner}));
@@ -247,7 +247,7 @@ Result<Tensor> Schedule::cache_write(const Tensor& tensor, std::string suffix) {
   if (!original->is_compute()) return of->refused("it is computed whole", "cache_write is for a te.compute");
   if (!of->relations_.empty())
     return of->refused("its loops were changed already", "call cache_write before split and fuse");
-  // The computation keeps its axes; the copy, which is the stage that scripts hold loops of, has the data's.
+  // The computation keeps its axes; the copy, whose stage scripts refer to, has the data axes.
   auto node = std::make_unique<OperationNode>();
   tir::Substitution renamed;
   for (const IterVar& a : original->axis) {

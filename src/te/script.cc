@@ -22,7 +22,7 @@ using tir::StmtKind;
 
 class ScriptPrinter {
  public:
-  // `canonical`: names of variables and arrays are their numbers.
+  // `canonical`: variables and arrays are named by numbers.
   explicit ScriptPrinter(bool canonical) : canonical_(canonical) {}
   std::string out;
 
@@ -40,7 +40,7 @@ class ScriptPrinter {
         for (const PrimExpr& d : p.array->shape) tir::for_each_expr(d, visit);
     tir::for_each_expr(f.body, visit);
     std::string head;
-    bool symbolic = !free.empty();  // a size may be declared behind the buffers that have it
+    bool symbolic = !free.empty();  // a size may be declared after the buffers that use it
     for (const auto& p : f.params)
       if (p.array)
         for (const PrimExpr& d : p.array->shape) symbolic = symbolic || !tir::as_const_int(d);
@@ -118,12 +118,12 @@ class ScriptPrinter {
     if (n.kind == ExprKind::kDiv && !n.a->dtype.is_float()) return format("T.truncdiv({}, {})", expr(n.a), expr(n.b));
     for (const auto& row : tir::kOperators) {
       if (row.kind != n.kind) continue;
-      // Two numbers of Python would be computed by it.
+      // With two literal operands Python would compute the result itself.
       const bool numbers = n.a->kind == ExprKind::kIntImm && n.b->kind == ExprKind::kIntImm;
       const std::string first =
           numbers ? format("T.{}({})", n.a->dtype.str(), *tir::as_const_int(n.a)) : expr(n.a, row.precedence);
       const std::string text = format("{} {} {}", first, row.token, expr(n.b, row.precedence + 1));
-      // Comparisons in a chain would be read as one.
+      // Python would read chained comparisons as one.
       return row.precedence < outer || (outer == row.precedence && tir::is_comparison(n.kind)) ? "(" + text + ")"
                                                                                                : text;
     }
@@ -138,10 +138,10 @@ class ScriptPrinter {
     if (tir::is_binary(e->kind)) return binary(static_cast<const tir::BinaryNode&>(*e), outer);
     if (const auto* n = tir::as<tir::IntImmNode>(e)) return integer(*n);
     if (const auto* n = tir::as<tir::FloatImmNode>(e)) {
-      if (n->value != n->value || n->value - n->value != 0)  // no number, or infinite
+      if (n->value != n->value || n->value - n->value != 0)  // NaN or infinite
         return format("T.{}(\"{}\")", e->dtype.str(), n->value != n->value ? "nan" : n->value > 0 ? "inf" : "-inf");
       std::string text = format("{}", n->value);
-      if (text.find_first_of(".e") == std::string::npos) text += ".0";  // or the sign of zero is lost
+      if (text.find_first_of(".e") == std::string::npos) text += ".0";  // keeps the sign of zero, and the type
       return format("T.{}({})", e->dtype.str(), text);
     }
     if (e->kind == ExprKind::kVar) return name_of(e.get(), var_name(e));
@@ -257,7 +257,7 @@ class ScriptPrinter {
     if (out.size() == before) line(depth, "T.evaluate(0)");
   }
 
-  // Each axis is a loop as it is.
+  // Whether each axis is exactly one loop.
   bool remapped(const std::vector<tir::BlockAxis>& list) const {
     return list.size() > 1 && std::all_of(list.begin(), list.end(), [&](const tir::BlockAxis& a) {
              const auto found = loops_.find(a.value.get());
@@ -278,7 +278,7 @@ class ScriptPrinter {
     }
   }
 
-  // What of arrays is read and written, where that is one element.
+  // The array elements that the block reads and writes, if those are single elements.
   void accesses(const tir::BlockNode& b, int depth) {
     std::vector<std::string> reads, writes;
     auto add = [](std::vector<std::string>* to, std::string text) {

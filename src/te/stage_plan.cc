@@ -50,7 +50,7 @@ Stage* Planning::stage_of(const tir::ReadNode& read) const {
   const auto* tensor = dynamic_cast<const TensorNode*>(read.source.get());
   return tensor ? schedule_.stage(tensor->op).value() : nullptr;
 }
-// Producers come first, so that what is written into an expression has nothing left to be inlined.
+// Producers first: an inlined expression must not contain anything still to be inlined.
 void Planning::inline_stages() {
   for (const auto& s : schedule_.stages())
     plans_[s.get()].body = rewrite_reads(s->op(), [&](const tir::ReadNode& read, const PrimExpr& e) -> PrimExpr {
@@ -74,7 +74,7 @@ Status Planning::find_arguments() {
     }
     tir::Buffer buffer = tir::make_buffer(t->op->name, t->dtype(), known ? elements : tir::kUnknownSize);
     argument_buffers_.push_back(buffer);
-    if (t->op->is_placeholder() && !schedule_.stage(t->op).ok()) continue;  // an input that nothing reads
+    if (t->op->is_placeholder() && !schedule_.stage(t->op).ok()) continue;  // an unused input
     const Stage* s = TW_TRY(schedule_.stage(t->op));
     if (!given_.emplace(std::pair(s, t->index), buffer).second)
       return wrong(s->op()->name, "the tensor is given twice as an argument", "name each argument once");
@@ -88,7 +88,7 @@ Status Planning::find_arguments() {
   return Ok{};
 }
 
-// Variables that nothing binds are sizes of the call.
+// Unbound variables are sizes given by the call.
 Status Planning::find_sizes() {
   std::unordered_set<const tir::ExprNode*> bound;
   for (const auto& [_, p] : plans_) {
@@ -172,7 +172,7 @@ Status Planning::plan(const Stage& s) {
       return wrong(s.op()->name, "the tensor is an argument and is computed inside another stage's loop",
                    "compute_root it");
     TW_TRY_STATUS(find_path(s, readers));
-    if (of_state) {  // an update: the elements of one time
+    if (of_state) {  // an update: the elements of one time step
       const Stage& scan = *in->second.scan;
       p.lo[0] = plans_[&scan].value(scan.op()->scan->axis);
       extents[0] = tir::make_int(1);
@@ -210,7 +210,7 @@ void Planning::plan_memory(const Stage& s, const std::vector<PrimExpr>& dims, co
     p.buffers.push_back(memory(s, static_cast<int>(i), stride));
   }
   if (!s.op()->scan) return;
-  for (const auto& [stage, other] : scans_)  // the states' placeholders lie in it
+  for (const auto& [stage, other] : scans_)  // contains the states' placeholders
     if (other.scan == &s && other.role == InScan::Role::kState) {
       StagePlan& state = plans_[stage];
       const auto i = static_cast<size_t>(other.state.begin()->second);
@@ -229,7 +229,7 @@ std::vector<const Stage*> Planning::readers_of(const Stage& s) const {
   return out;
 }
 
-// All readers are inside the loop that the stage is computed in.
+// Finds the loops around the stage; all readers must be inside the loop at which it is computed.
 Status Planning::find_path(const Stage& s, const std::vector<const Stage*>& readers) {
   const Stage& home = *home_of(s);
   const auto& leaves = home.leaves();
@@ -261,7 +261,7 @@ Status Planning::find_path(const Stage& s, const std::vector<const Stage*>& read
   return Ok{};
 }
 
-// While the loops that are not on the path run.
+// The variables that vary for a fixed iteration of the path's loops.
 Running Planning::running_beside(const StagePlan& k, const Stage& reader, const std::vector<Loop>& path,
                                  bool* known) const {
   Running running;
@@ -276,7 +276,7 @@ Running Planning::running_beside(const StagePlan& k, const Stage& reader, const 
   return running;
 }
 
-// What one iteration of the path's loops reads of each dimension.
+// The region of each dimension that one iteration of the path's loops reads.
 void Planning::find_region(const Stage& s, const std::vector<const Stage*>& readers, const std::vector<PrimExpr>& dims,
                            std::vector<PrimExpr>* extents, std::vector<PrimExpr>* allocated) {
   StagePlan& p = plans_[&s];
@@ -294,7 +294,8 @@ void Planning::find_region(const Stage& s, const std::vector<const Stage*>& read
       for (const IterVar& a : *list) {
         const PrimExpr root = tir::make_var(a->name()), value = scopes_.simplify(k.value(a));
         const PrimExpr first = k.base.at(a.get()), last = first + k.extent.at(a.get()) - 1;
-        // An axis whose loops all run is itself run through: its own ends are nearer than those of uneven splits.
+        // An axis all of whose loops vary is covered completely: its own bounds are tighter than those of uneven
+        // splits.
         const bool whole = !uses_any(k.offset.at(a.get()), p.path);
         auto lower = region_of(whole ? first : value, running, scopes_);
         auto upper = whole ? region_of(last, running, scopes_) : lower;
@@ -324,7 +325,7 @@ void Planning::find_region(const Stage& s, const std::vector<const Stage*>& read
     all[l.var.get()] = {tir::make_int(0), last ? last->hi : l.extent - 1};
   }
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (anywhere[d] || !region[d]) continue;  // all of it
+    if (anywhere[d] || !region[d]) continue;  // the whole dimension
     const PrimExpr extent = scopes_.simplify(region[d]->hi - region[d]->lo + 1);
     auto most = region_of(extent, all, scopes_);
     if (!most || uses_any(most->hi, p.path)) continue;
@@ -427,7 +428,7 @@ PrimExpr Planning::place(const StagePlan& p, int output, const std::vector<PrimE
   return sum;
 }
 
-// Its elements lie in an argument.
+// Its elements are in an argument's memory.
 void Planning::plan_placeholder(const Stage& s) {
   StagePlan& p = plans_[&s];
   PrimExpr stride = tir::make_int(1);

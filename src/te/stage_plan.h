@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lowering knows of a schedule before it writes loops: where each stage's loops start and end, what of a tensor
-// one iteration of a consumer's loop needs, where elements lie, and which conditions remain.
+// Everything that lowering decides before emitting loops: the bounds of stages' loops, the region of a tensor that one
+// consumer iteration needs, memory layouts, and remaining conditions.
 #pragma once
 #include <map>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace tilewright::te {
 
-// What an intrinsic's arrays and variables are in a stage (te/tensorize.h).
+// The memory and values of an intrinsic's arrays and variables in a stage (te/tensorize.h).
 struct IntrinsicPlaces {
   std::vector<std::pair<tir::Array, Placed>> places;
   std::vector<std::pair<PrimExpr, PrimExpr>> values;
@@ -23,17 +23,17 @@ struct Loop {
   PrimExpr var, extent;
 };
 
-// What is known of a stage's loops and memory.
+// A stage's loops and memory.
 struct StagePlan {
-  Operation body;  // inlined expressions written in
+  Operation body;  // with inlined expressions
   bool alive = false;
   std::vector<Loop> path;                                 // the loops around the stage, outermost first
-  std::vector<PrimExpr> lo;                               // of each dimension: the first index that is computed
+  std::vector<PrimExpr> lo;                               // for each dimension: the first index computed
   std::vector<std::vector<PrimExpr>> strides;             // of the buffers, by output
-  std::vector<PrimExpr> origin;                           // of each dimension: the first index that is stored
-  std::map<const IterVarNode*, PrimExpr> extent, offset;  // offset: from the start, over the loops' variables
-  std::map<const IterVarNode*, PrimExpr> base;            // where an operation's axis starts
-  std::map<const IterVarNode*, PrimExpr> loop;            // the variable of a leaf
+  std::vector<PrimExpr> origin;                           // for each dimension: the first index stored
+  std::map<const IterVarNode*, PrimExpr> extent, offset;  // offset: from the start, over the loop variables
+  std::map<const IterVarNode*, PrimExpr> base;            // the start of each axis
+  std::map<const IterVarNode*, PrimExpr> loop;            // the variable of each leaf loop
   std::vector<PrimExpr> guards;
   std::vector<tir::Buffer> buffers;                  // by output
   std::shared_ptr<const IntrinsicPlaces> intrinsic;  // of a tensorized stage
@@ -58,16 +58,16 @@ class Planning {
   static int output_of(const tir::ReadNode& read) { return static_cast<const TensorNode&>(*read.source).index; }
   PrimExpr place(const StagePlan& p, int output, const std::vector<PrimExpr>& indices) const;
   PrimExpr simplified(const PrimExpr& e) const { return scopes_.simplify(e); }
-  // Where a stage is computed: what it was asked, or the time of the scan that it is a part of.
+  // Where a stage is computed: as requested, or within the scan that it belongs to.
   const Stage* home_of(const Stage& s) const;
   const IterVar& home_loop_of(const Stage& s) const;
-  // The size that an index or extent over sizes is.
+  // The size that an index or extent expression over sizes equals.
   PrimExpr size(const PrimExpr& e) const;
   const std::vector<std::pair<PrimExpr, PrimExpr>>& sizes() const { return sizes_; }
   Scopes& scopes() { return scopes_; }
   Widening widening(Widening::OnRead on_read) const;
   const std::vector<tir::Buffer>& argument_buffers() const { return argument_buffers_; }
-  // Sizes, arguments and workspaces; the kernels are still to come.
+  // Sizes, arguments and workspaces; kernels are added later.
   Lowered take() { return std::move(out_); }
 
  private:
@@ -97,7 +97,7 @@ class Planning {
   Lowered out_;
   Scopes scopes_;
   std::map<const Stage*, StagePlan> plans_;
-  // Of the stages of scans: the scan, and of each output (of init and update) or placeholder the state that it is.
+  // For stages inside scans: the scan; and for each output (of init and update) or placeholder its state.
   struct InScan {
     const Stage* scan = nullptr;
     enum class Role : uint8_t { kInit, kUpdate, kState, kBetween } role = Role::kBetween;
@@ -107,7 +107,7 @@ class Planning {
   std::map<std::pair<const Stage*, int>, tir::Buffer> given_;
   std::vector<tir::Buffer> argument_buffers_;
   std::vector<std::pair<PrimExpr, PrimExpr>> sizes_;
-  std::vector<PrimExpr> roots_;  // keeps the variables that regions are keyed by
+  std::vector<PrimExpr> roots_;  // keeps variables alive that are keys of regions
   int64_t stack_bytes_ = 0;
 };
 

@@ -14,14 +14,14 @@ Diagnostic bad_tensor(std::string what, const std::string& where, std::string hi
   return Diagnostic(ErrorCode::kInvalidArgument, std::move(what), where, std::move(hint));
 }
 
-// The least value of a dtype (the greatest for `greatest`).
+// The smallest value of a dtype (the largest for `greatest`).
 PrimExpr extreme(DataType dtype, bool greatest) {
   if (dtype.is_float()) {
     const double infinity = std::numeric_limits<double>::infinity();
     return tir::make_float(greatest ? infinity : -infinity, dtype);
   }
   if (dtype.is_bool()) return tir::make_int(greatest ? 1 : 0, dtype);
-  if (dtype.is_uint()) return tir::make_int(greatest ? -1 : 0, dtype);  // all bits
+  if (dtype.is_uint()) return tir::make_int(greatest ? -1 : 0, dtype);  // all bits set
   const int64_t least = dtype.bits == 64 ? INT64_MIN : -(int64_t{1} << (dtype.bits - 1));
   return tir::make_int(greatest ? -(least + 1) : least, dtype);
 }
@@ -235,7 +235,7 @@ Result<Operation> compute_reduction(const std::vector<PrimExpr>& shape, const Bo
 }
 
 namespace {
-// Of an operation that names whole tensors: what another tensor takes the place of.
+// For operations on whole tensors: replaces the tensors.
 Operation rewrite_inputs(const Operation& op, const ReadRewrite& rewrite) {
   bool changed = false;
   auto replaced = [&](Tensor& t) {

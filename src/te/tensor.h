@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor expressions: what a computation's elements are, apart from how and when they are computed (te/schedule.h).
-// Immutable. An element of a tensor in an expression is a ReadNode (tir/expr.h) whose source is the TensorNode.
+// Tensor expressions: what a computation's elements are, independent of how and when they are computed (te/schedule.h).
+// Immutable. A tensor element in an expression is a ReadNode (tir/expr.h) whose source is the TensorNode.
 #pragma once
 #include <functional>
 #include <optional>
@@ -16,7 +16,7 @@ using tir::PrimExpr;
 
 enum class IterKind : uint8_t { kData, kReduce };
 
-// A variable of a computation and what it runs over: [min, min + extent).
+// A variable of a computation and its domain: [min, min + extent).
 class IterVarNode : public Node {
  public:
   IterVarNode(PrimExpr v, PrimExpr m, PrimExpr e, IterKind k)
@@ -29,14 +29,14 @@ using IterVar = Ref<IterVarNode>;
 IterVar data_axis(const PrimExpr& extent, std::string name);
 IterVar reduce_axis(PrimExpr min, PrimExpr extent, std::string name = "rv");
 
-// How two partial results become one. Tuples: one entry for each output. `result` uses the variables of both sides;
-// it is associative and commutative up to rounding, and identity leaves the other side as it is.
+// Combines two partial results. Tuples: one entry per output. `result` uses the variables of both sides; it is
+// associative and commutative up to rounding, with `identity` as neutral element.
 struct Combiner {
   std::vector<PrimExpr> lhs, rhs;  // variables
   std::vector<PrimExpr> result, identity;
 };
 enum class Reduction : uint8_t { kSum, kProd, kMin, kMax };
-// Errors: InvalidArgument (a dtype without this reduction).
+// Errors: InvalidArgument (the dtype does not support this reduction).
 Result<Combiner> make_combiner(Reduction reduction, DataType dtype);
 
 class OperationNode;
@@ -45,31 +45,31 @@ class TensorNode : public Node {
  public:
   TensorNode(Operation o, int i) : op(std::move(o)), index(i) {}
   const Operation op;
-  const int index;  // among the operation's outputs
+  const int index;  // index among the operation's outputs
   const std::vector<PrimExpr>& shape() const;
   DataType dtype() const;
 };
 using Tensor = Ref<TensorNode>;
 
-// What statements of a script's own compute: they read whole inputs, as arrays, and write whole outputs.
+// A script's own statements: they read whole inputs and write whole outputs, as arrays.
 struct ExternBody {
   std::vector<Tensor> inputs;
   std::vector<tir::Array> input_arrays, output_arrays;
   tir::Stmt body;
 };
-// A recurrence. The first dimension of every state is time: `init` says its first elements, `update` the others, one
-// after another, from earlier ones, which it reads as elements of the placeholders `state`.
+// A recurrence. Each state's first dimension is time: `init` gives the first elements, `update` computes later ones in
+// order from earlier ones, which it reads as elements of the placeholders `state`.
 struct ScanBody {
   IterVar axis;
   std::vector<Tensor> init, update, state;
 };
 
-// A placeholder (no body), or elements computed one by one: values[i] is the element of output i at `axis`, or what is
-// combined over `reduce_axis` where `condition` (may be null) holds.
+// A placeholder (no body), or elementwise: values[i] is output i's element at `axis`, or the term reduced over
+// `reduce_axis` where `condition` (may be null) holds.
 class OperationNode : public Node {
  public:
   std::string name;
-  std::vector<PrimExpr> shape;  // of every output, where `shapes` is empty
+  std::vector<PrimExpr> shape;  // of all outputs, if `shapes` is empty
   std::vector<std::vector<PrimExpr>> shapes;
   std::vector<DataType> dtypes;
   std::vector<IterVar> axis, reduce_axis;
@@ -78,13 +78,13 @@ class OperationNode : public Node {
   PrimExpr condition;
   std::optional<ExternBody> external;
   std::optional<ScanBody> scan;
-  std::string tag;       // what kind of computation scripts say it is ("broadcast")
-  Ref<Node> attributes;  // what else its maker says of it
+  std::string tag;       // the kind of computation as named by scripts ("broadcast")
+  Ref<Node> attributes;  // further data of its creator
 
   bool is_placeholder() const { return values.empty() && !external && !scan; }
-  // Elements computed one by one: what loops can be made of.
+  // Whether elements are computed individually, so that loops can be scheduled.
   bool is_compute() const { return !values.empty(); }
-  // Tensors that the body reads, each once, in the order of their first use. Of a scan: init and update.
+  // Tensors that the body reads, without duplicates, in order of first use. For a scan: init and update.
   std::vector<Tensor> inputs() const;
 };
 
@@ -92,10 +92,10 @@ Tensor output(const Operation& op, int index = 0);
 bool same_tensor(const TensorNode& a, const TensorNode& b);
 
 Tensor placeholder(std::vector<PrimExpr> shape, DataType dtype, std::string name = "placeholder");
-// An element. Errors: InvalidArgument (another number of indices than dimensions, an index that is no integer).
+// An element of a tensor. Errors: InvalidArgument (a wrong number of indices, a non-integer index).
 Result<PrimExpr> element(const Tensor& tensor, std::vector<PrimExpr> indices);
 
-// An operation by its parts: an axis for each dimension (data_axis), and what its elements are.
+// The parts of an operation: an axis for each dimension (data_axis), and element values.
 struct Definition {
   std::string name;
   std::vector<IterVar> axis, reduce_axis;
@@ -105,11 +105,11 @@ struct Definition {
   std::string tag = {};
   Ref<Node> attributes = {};
 };
-// Errors: InvalidArgument (sizes or values that are none; a reduction without an axis, over an axis that is none of a
-// reduction, or with a combiner of another number of values or of other dtypes).
+// Errors: InvalidArgument (invalid sizes or values; a reduction without axes, over a data axis, or whose combiner has
+// another number of values or other dtypes).
 Result<Operation> define(Definition definition);
 
-// Errors of both: InvalidArgument (no output; statements over other memory; states that do not fit together).
+// Errors of both: InvalidArgument (no output; statements over unknown memory; inconsistent states).
 Result<Operation> define_extern(std::string name, std::vector<Tensor> inputs, std::vector<tir::Array> input_arrays,
                                 std::vector<tir::Array> output_arrays, tir::Stmt body);
 Result<Operation> define_scan(std::string name, std::vector<Tensor> init, std::vector<Tensor> update,
@@ -118,12 +118,12 @@ Result<Operation> define_scan(std::string name, std::vector<Tensor> init, std::v
 using Body = std::function<std::vector<PrimExpr>(const std::vector<PrimExpr>& axis)>;
 // One output for each expression of the body.
 Result<Operation> compute(const std::vector<PrimExpr>& shape, const Body& body, std::string name = "compute");
-// The same with the body combined over axes.
+// The body reduced over axes.
 Result<Operation> compute_reduction(const std::vector<PrimExpr>& shape, const Body& body,
                                     std::vector<IterVar> reduce_axis, Combiner combiner, PrimExpr condition = {},
                                     std::string name = "compute");
 
-// The operation with its reads replaced (other source, other indices or another expression).
+// The operation with its reads replaced (by another source, indices or expression).
 using ReadRewrite = std::function<PrimExpr(const tir::ReadNode& read, const PrimExpr& e)>;
 Operation rewrite_reads(const Operation& op, const ReadRewrite& rewrite);
 

@@ -13,8 +13,8 @@ namespace {
 
 using tir::ExprKind;
 
-// What of a tensor an input of the intrinsic is: the element that its first one is, and which of the tensor's
-// dimensions its own are (-1: one that has a single element and no counterpart).
+// How an intrinsic's input maps to a tensor: its first element, and which tensor dimensions correspond to its own (-1:
+// extent one, without counterpart).
 struct Found {
   Tensor tensor;
   std::vector<PrimExpr> start;
@@ -60,7 +60,7 @@ class Matcher {
   bool is_inner(const PrimExpr& e) const { return uses_any(e, inner_); }
   PrimExpr simple(const PrimExpr& e) const { return planning_.simplified(e); }
 
-  // What varies inside, and where each axis starts.
+  // Determines which variables vary inside, and where each axis starts.
   Status find_loops() {
     const auto& leaves = stage_.leaves();
     const auto at = std::find(leaves.begin(), leaves.end(), stage_.tensorized_at());
@@ -95,9 +95,10 @@ class Matcher {
     return Ok{};
   }
 
-  // The numbers 0 to n - 1, each once: the offset as a mixed radix of loops. 0: it is none.
+  // The n for which the offset takes the values 0 to n - 1 exactly once each, as a mixed radix of loops; 0 if there is
+  // none.
   int64_t covered(const PrimExpr& offset) const {
-    std::vector<std::pair<int64_t, int64_t>> digits;  // scale, extent
+    std::vector<std::pair<int64_t, int64_t>> digits;  // (scale, extent)
     PrimExpr sum = tir::make_int(0);
     for (const Loop& l : inner_) {
       tir::Substitution one;
@@ -119,7 +120,7 @@ class Matcher {
     return next;
   }
 
-  // Axes of more than one element, in order; what is left has one.
+  // Matches axes with more than one element in order; the others have one.
   Status match_axes(const std::vector<IterVar>& have, const std::vector<IterVar>& want, std::vector<int>* dims) {
     dims->assign(want.size(), -1);
     size_t next = 0;
@@ -223,7 +224,8 @@ class Matcher {
     return found;
   }
 
-  // A dimension of the intrinsic's input is the tensor's dimension that varies as it does; the others stand still.
+  // A dimension of the intrinsic's input corresponds to the tensor dimension with the same variation; other dimensions
+  // are constant.
   bool same_read(const tir::ReadNode& have, const tir::ReadNode& want, Inputs* inputs) {
     const auto* x = dynamic_cast<const TensorNode*>(have.source.get());
     const auto* q = dynamic_cast<const TensorNode*>(want.source.get());
@@ -255,7 +257,7 @@ class Matcher {
     return true;
   }
 
-  // A reduction that goes on outside of the intrinsic needs the parts of it.
+  // A reduction that continues outside of the intrinsic needs its reset and update.
   Status check_parts() const {
     bool outside = false;
     for (const IterVar& leaf : stage_.leaves()) {
@@ -303,7 +305,7 @@ class Matcher {
   std::vector<Loop> inner_, inside_;  // the stage's loops; the intrinsic's axes
   std::map<const IterVarNode*, PrimExpr> outer_;
   std::map<const IterVarNode*, int64_t> extent_;
-  std::map<const tir::ExprNode*, PrimExpr> values_;  // of the axes of both, over outer loops and `inside_`
+  std::map<const tir::ExprNode*, PrimExpr> values_;  // of both sides' axes, over outer loops and `inside_`
   Inputs inputs_;
 };
 

@@ -62,18 +62,18 @@ Result<ElfImage> check_artifact_file(std::span<const std::byte> file, bool param
 
 namespace {
 
-// What a library's file has at the addresses that its data name.
+// Resolves pointers in a library file's data.
 struct Pointed {
   std::span<const std::byte> file;
   const ElfImage& image;
-  // The bytes that the pointer at `field` leads to.
+  // The bytes that the pointer at `field` refers to.
   std::optional<std::span<const std::byte>> bytes(uint64_t field, uint64_t count) const {
     const auto to = image.pointer_at(field);
     const auto offset = to ? image.file_offset(*to, count) : std::nullopt;
     if (!offset) return std::nullopt;
     return file.subspan(*offset, count);
   }
-  // A text that ends within a few bytes.
+  // A short NUL-terminated text.
   std::string_view text(uint64_t field) const {
     constexpr uint64_t kLongest = 256;
     for (uint64_t n = 1; n <= kLongest; ++n) {
@@ -115,7 +115,7 @@ Result<ArtifactContents> read_artifact_file(std::span<const std::byte> file) {
   const ElfImage image = TW_TRY(check_artifact_file(file, true));
   if (image.word_bits != 8 * sizeof(void*)) return for_another_machine(elf_file_machine(file));
   const uint64_t at = image.find(kArtifactSymbol)->address;
-  ArtifactTable table{};  // its pointers are set when it is loaded
+  ArtifactTable table{};  // its pointers are only set when it is loaded
   std::memcpy(&table, file.data() + *image.file_offset(at, sizeof table), sizeof table);
   TW_TRY_STATUS(check_artifact_table(table));
   const Pointed pointed{file, image};

@@ -40,12 +40,12 @@ class Reader {
   }
   static bool fits(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
   template <class T>
-  T at(uint64_t offset) const {  // the caller has checked the extent
+  T at(uint64_t offset) const {  // bounds are checked by the caller
     T value{};
     std::memcpy(&value, file_.data() + offset, sizeof(T));
     return value;
   }
-  // A value in the loaded image, read from the file; nullopt outside of what the file stores.
+  // A value in the loaded image, read from the file; nullopt if it is not stored in the file.
   template <class T>
   std::optional<T> loaded(uint64_t address) const {
     auto offset = image_.file_offset(address, sizeof(T));
@@ -93,7 +93,7 @@ class Reader {
     if (image_.segments.empty()) return bad("the library loads nothing");
     for (const auto& p : others) {
       const ElfSegment* home =
-          image_.segment_of(p.p_vaddr, 1);  // a byte: code that ends with its page also ends where this begins
+          image_.segment_of(p.p_vaddr, 1);  // one byte: the previous segment ends where this page begins
       bool mapped = image_.segment_of(p.p_vaddr, p.p_memsz) != nullptr;
       switch (p.p_type) {
         case PT_DYNAMIC:
@@ -106,7 +106,7 @@ class Reader {
           if (!mapped || p.p_filesz > p.p_memsz || p.p_memsz > (1u << 20) || p.p_align > 4096)
             return bad("the thread-local segment is laid out wrongly");
           break;
-        case PT_GNU_RELRO:  // whole pages, which may end after the segment's bytes
+        case PT_GNU_RELRO:  // whole pages, which may end behind the segment's bytes
           if (!home || p.p_vaddr + p.p_memsz > (home->address + home->memory_bytes + 4095) / 4096 * 4096)
             return bad("the read-only part of the data is misplaced");
           break;
@@ -124,7 +124,7 @@ class Reader {
     return Ok{};
   }
 
-  // Sections are for tools, not for loading; a table that points outside of the file still shows damage (truncation).
+  // Sections are not needed for loading, but a table outside the file indicates truncation.
   Status sections() {
     if (header_.e_shnum == 0) return Ok{};
     uint64_t bytes = uint64_t{header_.e_shnum} * sizeof(typename Words::Shdr);
@@ -225,7 +225,7 @@ class Reader {
     } else {
       return bad("the library has no symbol hash table");
     }
-    // The hash tables index defined symbols only; undefined ones that precede them are counted through the section.
+    // Hash tables index defined symbols only; the undefined ones before them are counted by the section.
     if (!image_.file_offset(table, count * sizeof(typename Words::Sym)))
       return bad("the symbol table lies outside of the file");
     symbol_count_ = count;
@@ -377,11 +377,11 @@ class Reader {
     if (symbol && symbol->st_shndx != SHN_UNDEF)
       image_.pointers.push_back({at, static_cast<Word>(symbol->st_value + addend)});
   }
-  // Those of DT_RELR have their target in their place.
+  // DT_RELR relocations store the target in place.
   void packed_pointer(uint64_t at) {
     if (auto to = loaded<Word>(at)) image_.pointers.push_back({at, *to});
   }
-  // On these two processors the addend of a relocation is what its place holds.
+  // On these processors relocations have their addend in place.
   bool addends_in_place() const { return header_.e_machine == EM_ARM || header_.e_machine == EM_386; }
   static std::string never_has(int64_t tag) {
     return format("the dynamic section has an entry ({:#x}) that an artifact never has", tag);
@@ -450,7 +450,7 @@ Result<ElfImage> read_elf(std::span<const std::byte> file) {
   if (machine.empty())
     return Diagnostic(ErrorCode::kBadArtifact, "the file is not a compiled model (no ELF shared library)", {},
                       "compile a model first: tilewright compile model.onnx -o model.so");
-  // Whole, for all that is known, but nothing of it can be read in the byte order of this machine.
+  // Possibly intact, but not readable in this machine's byte order.
   constexpr auto kOwnOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (file[EI_DATA] != std::byte{kOwnOrder}) return for_another_machine(machine);
   return file[EI_CLASS] == std::byte{ELFCLASS32} ? Reader<ElfWords32>(file).read() : Reader<ElfWords64>(file).read();

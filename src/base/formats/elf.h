@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checked look at a little-endian ELF shared library, of 64 bits or 32, before anything trusts it.
+// Checked parsing of little-endian ELF shared libraries, 64 or 32 bits, before anything trusts them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ElfSegment {
 };
 
 struct ElfSymbol {
-  std::string_view name;  // into the file's bytes
+  std::string_view name;  // view of the file's bytes
   uint64_t address = 0, bytes = 0;
 };
 
@@ -28,44 +28,44 @@ struct ElfSection {
   uint64_t offset = 0, bytes = 0;  // in the file
 };
 
-// A pointer in the data that the dynamic linker sets: where it is, and where it will point.
+// A pointer in data that the dynamic linker relocates: its address and its target.
 struct ElfPointer {
   uint64_t at = 0, to = 0;
 };
 
 struct ElfImage {
-  std::vector<ElfSegment> segments;  // the ones that are loaded, by rising address
+  std::vector<ElfSegment> segments;  // loaded segments, by ascending address
   std::vector<ElfSymbol> symbols;    // defined dynamic symbols
-  std::vector<ElfSection> sections;  // those with bytes in the file; a stripped file may have none
-  std::vector<ElfPointer> pointers;  // into the library itself
+  std::vector<ElfSection> sections;  // sections with bytes in the file; none if stripped
+  std::vector<ElfPointer> pointers;  // relocated pointers to the library itself
   unsigned machine = 0;              // EM_X86_64, ...
   unsigned word_bits = 0;            // 64, or 32
-  uint64_t file_bytes = 0;           // where the ELF file's own content ends; anything after it is a trailer
+  uint64_t file_bytes = 0;           // end of the ELF content; anything behind is a trailer
   const ElfSymbol* find(std::string_view name) const;
   // The segment holding [address, address+bytes), or null.
   const ElfSegment* segment_of(uint64_t address, uint64_t bytes) const;
-  // The same range as an offset in the file; nothing when it is not (wholly) stored there.
+  // The file offset of the range; nothing if it is not entirely stored in the file.
   std::optional<uint64_t> file_offset(uint64_t address, uint64_t bytes) const;
-  // Where the pointer at this address will point; nothing when it is none of `pointers`.
+  // The target of the pointer at this address; nothing if it is not in `pointers`.
   std::optional<uint64_t> pointer_at(uint64_t address) const;
 };
 
-// Every header, segment, section, dynamic entry, symbol and relocation lies within the file and within what is loaded,
-// so that the dynamic linker does not fault on it. Errors: BadArtifact.
+// Checks that every header, segment, section, dynamic entry, symbol and relocation lies within the file and the loaded
+// range, so that the dynamic linker cannot fault on it. Errors: BadArtifact.
 Result<ElfImage> read_elf(std::span<const std::byte> file);
 // The machine this code runs on, as in ElfImage::machine.
 unsigned this_elf_machine();
 // "x86-64", "AArch64", "ARM", or the number.
 std::string elf_machine_name(unsigned machine);
-// Types of the relocations that set a pointer: to a place in the library itself, and to a symbol.
+// The relocation types of pointers: to the library itself, and to a symbol.
 struct ElfPointerRelocations {
   uint32_t relative = 0, absolute = 0;
 };
 ElfPointerRelocations pointer_relocations(unsigned machine, unsigned word_bits);
-// The machine that an ELF file's first bytes name, whatever its word size and byte order; with the size where it is not
-// 64 bits: "ARM (32 bits)". Empty: no ELF file.
+// The machine named by an ELF file of any word size and byte order; if not 64-bit, with the size: "ARM (32 bits)".
+// Empty: not an ELF file.
 std::string elf_file_machine(std::span<const std::byte> file);
-// CpuMismatch: a library for `machine` cannot run here.
+// The error CpuMismatch: a library for `machine` cannot run here.
 Diagnostic for_another_machine(const std::string& machine);
 
 }  // namespace tilewright

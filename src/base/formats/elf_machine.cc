@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processors that ELF files name.
+// Names of processors in ELF files.
 #include <elf.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The records of ELF files of 64-bit and of 32-bit words, for templates over both.
+// ELF record types for 64-bit and 32-bit words, as template parameters.
 #pragma once
 #include <elf.h>
 

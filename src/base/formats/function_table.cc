@@ -26,7 +26,7 @@ int operands_of(SizeOp op) {
   }
 }
 
-// Whether the steps leave one value and use sizes that are there.
+// Whether the program leaves exactly one value and uses valid sizes.
 bool is_program(const SizeProgram& program, uint64_t sizes) {
   int64_t depth = 0;
   for (const SizeStep& step : program) {
@@ -41,7 +41,7 @@ bool is_program(const SizeProgram& program, uint64_t sizes) {
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
-// False: overflow or a division by zero.
+// False on overflow or division by zero.
 bool apply(SizeOp op, int64_t a, int64_t b, int64_t* out) {
   switch (op) {
     case SizeOp::kAdd:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of an artifact that are called with tensors of their own, as tensor expressions become them: what their
-// arguments are, which kernels run, and which memory those need. One definition for writer and reader; the bytes lie in
-// the plan's metadata under kFunctionsKey.
+// Artifact functions that are called with their own tensors, compiled from
+// tensor expressions: arguments, kernels, memory. One definition for writer
+// and reader; the bytes are in the plan's metadata under kFunctionsKey.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,10 +16,10 @@
 namespace tilewright::plan {
 
 inline constexpr const char* kFunctionsKey = "functions";
-inline constexpr int64_t kMaxFunctionSize = INT32_MAX;  // of a size that a call brings
+inline constexpr int64_t kMaxFunctionSize = INT32_MAX;  // of a size given by a call
 
-// A number over the sizes of a call, in postfix order. Comparisons give 0 or 1; kSelect takes a condition and two
-// values. kConstant and kSize take none and use `value`.
+// An integer expression over a call's sizes, in postfix order. Comparisons give 0 or 1; kSelect takes a condition and
+// two values. kConstant and kSize take no operands and use `value`.
 enum class SizeOp : uint8_t {
   kConstant,
   kSize,
@@ -43,35 +43,35 @@ struct SizeStep {
   int64_t value = 0;
 };
 using SizeProgram = std::vector<SizeStep>;
-// Nothing: overflow, or a division by zero.
+// Nothing on overflow or division by zero.
 std::optional<int64_t> evaluate(const SizeProgram& program, std::span<const int64_t> sizes);
-// "n * 4 + 1", with the sizes by these names.
+// As text with these names of sizes: "n * 4 + 1".
 std::string to_text(const SizeProgram& program, std::span<const std::string> names);
 
-// A tensor, or (scalar) the value of one size.
+// A tensor, or (scalar) the value of a size.
 struct FunctionArgument {
   std::string name;
   bool scalar = false;
-  uint32_t size = 0;  // scalar: which one
+  uint32_t size = 0;  // scalar: index of the size
   DataType dtype;
   std::vector<SizeProgram> shape;
 };
 struct FunctionKernel {
-  uint32_t kernel = 0;  // into Plan::kernels
+  uint32_t kernel = 0;  // index into Plan::kernels
   bool parallel = false;
 };
 struct FunctionWorkspace {
   SizeProgram bytes;
   bool per_thread = false;
 };
-// A function of the process by name, called on one thread. Its arguments are numbers and tensors.
+// A call of a process-wide function by name, on one thread, with numbers and tensors as arguments.
 struct FunctionCall {
-  uint32_t before = 0;  // how many of the function's kernels run before it
+  uint32_t before = 0;  // number of the function's kernels that run before it
   std::string name;
   enum class Kind : uint8_t { kTensor, kInteger, kFloat };
   struct Argument {
     Kind kind = Kind::kInteger;
-    uint32_t memory = 0;  // which of `tensors`, and behind them which workspace (of all threads)
+    uint32_t memory = 0;  // index into `tensors`, followed by the workspaces (of all threads)
     DataType dtype;
     std::vector<SizeProgram> shape;
     SizeProgram integer;
@@ -79,12 +79,12 @@ struct FunctionCall {
   };
   std::vector<Argument> arguments;
 };
-// Each kernel gets the sizes (int64; when there are any), the tensors in the order of `tensors`, the workspaces.
+// Each kernel gets the sizes (int64, if any), the tensors in the order of `tensors`, then the workspaces.
 struct Function {
   std::string name;
-  std::vector<std::string> sizes;  // names; each is a scalar argument or a dimension of a tensor
+  std::vector<std::string> sizes;  // names; each is a scalar argument or a tensor dimension
   std::vector<FunctionArgument> arguments;
-  std::vector<uint32_t> tensors;  // into arguments
+  std::vector<uint32_t> tensors;  // indices into arguments
   std::vector<FunctionKernel> kernels;
   std::vector<FunctionWorkspace> workspaces;
   std::vector<FunctionCall> calls;
@@ -94,10 +94,10 @@ struct Function {
 std::string to_text(const Function& function, const FunctionArgument& argument);
 std::string to_text(const Function& function);
 
-// Errors: InvalidArgument (a size that no argument says).
+// Errors: InvalidArgument (a size that no argument determines).
 Status check_function(const Function& function);
 std::string write_functions(std::span<const Function> functions);
-// Errors: BadArtifact (damaged: an index out of range, a program that is none).
+// Errors: BadArtifact (an index out of range, a malformed program).
 Result<std::vector<Function>> read_functions(std::string_view bytes, uint64_t kernels);
 
 }  // namespace tilewright::plan

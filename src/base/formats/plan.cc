@@ -14,7 +14,7 @@ constexpr uint64_t kMaxRank = 32;
 constexpr uint64_t kMaxSpaceBytes = uint64_t{1} << 46;
 constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kMaxDevices = 16;
-constexpr uint64_t kMaxMetadataBytes = uint64_t{1} << 26;  // character lists and tokenizers travel as metadata
+constexpr uint64_t kMaxMetadataBytes = uint64_t{1} << 26;  // metadata may contain vocabularies and tokenizers
 
 class Writer {
  public:
@@ -44,7 +44,7 @@ class Writer {
   ByteWriter out_;
 };
 
-// Reads fields and keeps the first complaint; a failed reader yields zeros, so callers check once at the end.
+// Reads fields and records the first error; a failed reader returns zeros, so callers check once at the end.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : in_(bytes) {}
@@ -63,7 +63,7 @@ class Reader {
   }
 
   std::string text(uint64_t limit = 1 << 20) { return in_.read_string(limit); }
-  double figure() {  // only shown in reports, so a strange value is dropped rather than refused
+  double figure() {  // only shown in reports, so an invalid value is dropped, not refused
     auto v = in_.read<double>();
     return std::isfinite(v) ? v : 0;
   }
@@ -126,7 +126,7 @@ void check_range(Reader& in, const char* kind, uint64_t i, uint64_t offset, uint
 }
 
 void check_buffer(Reader& in, const Plan& plan, const Buffer& b, uint64_t i) {
-  // A view (a slice, a concat slot) may start at any element; kernels are told what they may assume.
+  // Views (slices, concat slots) may start at any element; kernels are told what alignment to assume.
   const uint64_t element = std::max<uint64_t>(1, b.dtype.bytes());
   switch (b.space) {
     case Space::kArena:
@@ -236,7 +236,7 @@ Step read_step(Reader& in, const Plan& plan, uint64_t i) {
     in.refuse(format("step {} writes {} of {} buffers", i, s.outputs, s.buffers.size()));
   if (s.kind == StepKind::kKernel || !in.ok()) return s;
   if (s.parallel) in.refuse(format("step {} cannot be shared by threads", i));
-  for (uint32_t b : s.buffers) {  // what it is told about a buffer is what it may touch
+  for (uint32_t b : s.buffers) {  // the sizes given to a kernel are what it may access
     const Buffer& buffer = plan.buffers[b];
     if (buffer.space == Space::kScratch || tensor_bytes({"", buffer.dtype, buffer.shape}) > buffer.bytes)
       in.refuse(format("step {} takes buffer {} for a larger tensor", i, b));
@@ -263,7 +263,7 @@ Param read_param(Reader& in, const Plan& plan, uint64_t i) {
   return p;
 }
 
-// What differs between variants.
+// Writes what differs between variants.
 void write_variant(Writer& out, const Plan& plan) {
   out.number(plan.arena_bytes);
   out.number(plan.scratch_bytes);
@@ -333,7 +333,7 @@ void read_variant(Reader& in, Plan& plan) {
   plan.steps = in.list<Step>(66, [&](uint64_t i) { return read_step(in, plan, i); });
 }
 
-// A variant's tensors are those of the first in another shape.
+// A variant must have the first plan's tensors, in other shapes.
 void check_alike(Reader& in, const std::vector<TensorInfo>& first, const std::vector<TensorInfo>& other) {
   bool alike = first.size() == other.size();
   for (size_t i = 0; alike && i < first.size(); ++i)
@@ -428,7 +428,7 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
   auto version = in.bytes().read<uint32_t>();
   if (!in.ok()) return in.error();
   Plan plan;
-  plan.compiler_version = in.text();  // the first field in every version, so that a mismatch can name the writer
+  plan.compiler_version = in.text();  // the first field in every version, so that errors can name the writer's
   if (version != kPlanVersion)
     return Diagnostic(ErrorCode::kArtifactVersion,
                       format("the plan has version {} (written by '{}'), this runtime reads version {}", version,

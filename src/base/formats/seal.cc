@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kSealMagic[8] = {'T', 'W', 'S', 'E', 'A', 'L', '0', '1'};
 constexpr uint64_t kSealBytes =
-    6 * 8 + sizeof kSealMagic;  // the fields, their own hash, the mark as the file's last bytes
+    6 * 8 + sizeof kSealMagic;  // fields, their hash, and the magic number as the file's last bytes
 
 uint64_t hash_content(std::span<const std::byte> elf, const ArtifactSeal& seal) {
   uint64_t before = hash_bytes(elf.data(), seal.params_offset);
@@ -60,7 +60,7 @@ Result<std::string> make_artifact_seal(std::span<const std::byte> elf) {
 
 namespace {
 
-// A file's bytes while this lives.
+// A file mapped for the object's lifetime.
 struct Mapping {
   int file = -1;
   void* data = MAP_FAILED;
@@ -96,14 +96,14 @@ Status check_object_seals(const std::string& path) {
   if (rest.size() < kArchive.size() || std::memcmp(rest.data(), kArchive.data(), kArchive.size()) != 0)
     return check_whole(rest);
   rest = rest.subspan(kArchive.size());
-  // Members: a header of 60 bytes with the size as text at 48, then the bytes, at even offsets.
+  // Archive members: a header of 60 bytes with the size as text at offset 48, then the content, at even offsets.
   constexpr size_t kHeader = 60, kSizeAt = 48, kSizeBytes = 10;
   while (rest.size() > kHeader) {
     const auto* digits = reinterpret_cast<const char*>(rest.data()) + kSizeAt;
     uint64_t bytes = 0;
     const auto [end, error] = std::from_chars(digits, digits + kSizeBytes, bytes);
     rest = rest.subspan(kHeader);
-    if (error != std::errc() || bytes > rest.size()) break;  // the linker says what is wrong with it
+    if (error != std::errc() || bytes > rest.size()) break;  // the linker will report it
     TW_TRY_STATUS(check_whole(rest.first(bytes)));
     rest = rest.subspan(std::min<uint64_t>(bytes + bytes % 2, rest.size()));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of the classic stack that are accepted so that scripts run, but are for another tool or device, or ask for
-// what is always done. Each one's line says so.
+// Classic options that are accepted but have no effect: they are for another tool or device, or request what is always
+// done. Each entry says why.
 #pragma once
 #include <span>
 
