@@ -27,7 +27,7 @@ struct Directory {
   uint64_t offset = 0, bytes = 0, entries = 0;
 };
 
-// The directory is found from the end of the file, where a comment of up to 64 KiB may follow it.
+// Finds the directory from the end of the file, where a comment of up to 64 KiB may follow it.
 Result<Directory> find_directory(std::span<const std::byte> file) {
   constexpr uint64_t kEndBytes = 22;
   if (file.size() < kEndBytes) return damaged("it is too short");
@@ -98,7 +98,7 @@ Result<std::string> inflate_entry(std::span<const std::byte>, uint64_t, const st
                     "write the archive without compression (numpy.savez)");
 }
 
-// CRC-32 of ISO 3309, as zip archives have it: by bytes, its polynomial reflected.
+// CRC-32 of ISO 3309 as in zip archives: bytewise, reflected polynomial.
 uint32_t sum_of(const void* data, size_t bytes) {
   static const std::array<uint32_t, 256> kTable = [] {
     std::array<uint32_t, 256> table{};
@@ -116,7 +116,7 @@ uint32_t sum_of(const void* data, size_t bytes) {
 }
 #endif
 
-// What an entry of the directory says, with the zip64 sizes in place.
+// A directory entry with zip64 sizes resolved.
 struct DirectoryEntry {
   std::string name;
   uint64_t packed = 0, size = 0, offset = 0;

@@ -13,7 +13,7 @@
 
 namespace tilewright::archive {
 
-// A member of an archive; its bytes lie inside the archive's.
+// A member of an archive; its bytes are a view of the archive's.
 struct ZipMember {
   std::string name;
   std::span<const std::byte> packed;
@@ -23,15 +23,15 @@ struct ZipMember {
   bool stored() const { return method == 0; }
 };
 
-// Whether the bytes begin like an archive that has a member.
+// Whether the bytes begin like a non-empty archive.
 bool is_zip(std::span<const std::byte> bytes);
 
-// Errors: MalformedModel (damaged), UnsupportedModel (encrypted, or packed another way), LimitExceeded (more than 16
-// GiB unpacked).
+// Errors: MalformedModel (damaged), UnsupportedModel (encrypted, or another compression method), LimitExceeded (more
+// than 16 GiB unpacked).
 Result<std::vector<ZipMember>> zip_members(std::span<const std::byte> archive);
-// The member's bytes. Errors: MalformedModel (damaged, check sum included).
+// Unpacks a member. Errors: MalformedModel (damaged, or a wrong checksum).
 Result<std::string> unpack(const ZipMember& member);
-// Errors: MalformedModel (a stored member that is damaged).
+// Checks a stored member. Errors: MalformedModel (wrong checksum).
 Status check_sum(const ZipMember& member);
 
 struct ZipEntry {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tilewright bench: how long a compiled model takes, and which of its steps take the time.
+// tilewright bench: the time of a compiled model and of its steps.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -22,7 +22,7 @@ struct BenchOptions {
   bool no_steps = false, kernels = false;
 };
 
-// Every kernel's time beside its roofline and its prediction.
+// Each kernel's time compared with its roofline and prediction.
 Result<int> bench_kernels(const BenchOptions& o) {
   auto run = TW_TRY(start(o.model));
   Executor& executor = run->executor;
@@ -36,7 +36,7 @@ Result<int> bench_kernels(const BenchOptions& o) {
   }
   const MachinePeak all = measure_peak(executor.threads());
   const MachinePeak one = executor.threads() == 1 ? all : measure_peak(1);
-  // The minimum of a step settles within some hundred runs; clocks around each step slow small models down.
+  // A step's minimum settles within some hundred runs; timing each step slows small models down.
   const auto repeats = static_cast<uint64_t>(std::clamp(o.seconds * 1000 / std::max(last_ms, 1e-3), 10.0, 2000.0));
   const Profile profile = executor.profile(repeats);
   if (!o.model.trace.empty()) TW_TRY_STATUS(write_text(o.model.trace, profile.trace));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs that need the compiler, whose library is loaded only for them: `run` starts without it.
+// Verbs that need the compiler, whose library is loaded only for them: `run` starts without it.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -33,8 +33,8 @@ namespace {
 
 constexpr const char* kCompilerVerbs[] = {"compile", "verify",    "inspect", "ops",      "passes",
                                           "targets", "calibrate", "tune",    "quantize", "micro"};
-constexpr const char* kServeTrials = "serve-trials";  // what `tune` starts; nobody else asks for it
-// Served by a small program of its own, which goes to devices without the rest.
+constexpr const char* kServeTrials = "serve-trials";  // internal: started by `tune`
+// Served by a small separate program, which can be deployed to devices on its own.
 constexpr const char* kSessionVerbs[] = {"rpc-server", "rpc-tracker", "token"};
 constexpr const char* kLibrary = "libtilewright_compiler.so";
 
@@ -75,7 +75,7 @@ Diagnostic become_session_program(char** argv) {
 
 Result<void*> compiler_symbol(const char* name, const std::string& user) {
   std::string why;
-  // Beside the program (a build folder), then where an installation has it, then wherever the system looks.
+  // Beside the program (a build folder), then in an installation's lib, then on the system's search path.
   for (const std::string& place : {own_folder() + kLibrary, own_folder() + "../lib/" + kLibrary,
                                    own_folder() + "../lib/x86_64-linux-gnu/" + kLibrary, std::string(kLibrary)}) {
     if (place.find('/') != std::string::npos && access(place.c_str(), R_OK) != 0) continue;

@@ -17,7 +17,7 @@
 namespace tilewright::cli {
 namespace {
 
-// A handler may do next to nothing, so a thread waits for it.
+// Signal handlers may do very little, so a thread waits for them and does the work.
 struct Watch {
   pid_t process = getpid();
   sem_t signalled{};
@@ -28,7 +28,7 @@ struct Watch {
 Watch* watch = nullptr;  // set before the handlers are
 
 void on_signal(int number) {
-  if (getpid() != watch->process) {  // a child process, which the thread is not in
+  if (getpid() != watch->process) {  // a child process, which does not have the thread
     signal(number, SIG_DFL);
     raise(number);
     return;
@@ -41,11 +41,11 @@ void wait_and_end() {
   while (sem_wait(&watch->signalled) != 0) {
   }
   const int number = watch->number;
-  watch->mutex.lock();  // for good: who comes later waits for the end
+  watch->mutex.lock();  // never unlocked: later callers block until the end
   for (auto* clean : watch->clean) clean();
   const Diagnostic d(ErrorCode::kInterrupted, "the work was interrupted", {}, "nothing half written is left");
   std::fprintf(stderr, "%s%s\n", isatty(2) ? "\r\033[K" : "", d.str().c_str());
-  signal(number, SIG_DFL);  // the shell sees what ended the program, and says 130 for Ctrl-C
+  signal(number, SIG_DFL);  // so that the shell sees the signal (status 130 for Ctrl-C)
   kill(getpid(), number);
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C, a hang-up or a polite end: what is half done is removed before the program ends by that signal.
+// On SIGINT, SIGHUP and SIGTERM, cleans up unfinished work before the program ends by that signal.
 #pragma once
 
 namespace tilewright::cli {
 
-// Calls `clean` then, after those of earlier calls; once that has begun, a later call waits for the end. A signal that
-// the program was started to ignore stays ignored.
+// Registers a clean-up, called after earlier ones; once clean-up has begun, a later call blocks until the end. Signals
+// that were ignored at start remain ignored.
 void clean_up_when_interrupted(void (*clean)());
 
-// The exit code; where the user has interrupted the program it does not return, and the program ends by the signal.
+// Returns the exit code; after an interruption it does not return, and the program ends by the signal.
 int unless_interrupted(int code);
 
 }  // namespace tilewright::cli

@@ -48,12 +48,12 @@ double percent(double part, double whole) { return whole > 0 ? 100 * part / whol
 std::vector<KernelRow> kernel_rows(const Profile& profile, const ModelInfo& model, const MachinePeak& one,
                                    const MachinePeak& all) {
   std::vector<KernelRow> rows;
-  // Weights were last touched one inference ago: they live where everything that an inference touches fits.
+  // Weights were last used one inference ago: their level is that of an inference's whole working set.
   const double everything = static_cast<double>(model.params_bytes + model.arena_bytes);
   for (const StepProfile& step : profile.steps) {
     const MachinePeak& peak = step.parallel ? all : one;
     const double weights = std::min(step.weight_bytes, step.bytes), rest = step.bytes - weights;
-    // Results of the step before are taken to be as near as their size allows.
+    // The previous step's results are assumed to be in the level that fits their size.
     const MemoryLevel& far = peak.level_of(everything);
     const MemoryLevel& near = peak.level_of((step.bytes - weights) / (step.parallel ? peak.threads : 1));
     const double moving = (weights / far.gbps + rest / near.gbps) * 1e-3, computing = step.flops / peak.gflops * 1e-3;

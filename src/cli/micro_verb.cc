@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tilewright micro run: the model of a built project on its device, over the project's transport.
+// tilewright micro run: runs a built project's model on its device, over the project's transport.
 #include <dlfcn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -35,7 +35,7 @@ struct MicroRunOptions {
   bool json = false;
 };
 
-// The project's script, whose standard input and output are the device's line; it ends with this object.
+// The project's transport script, whose standard input and output are the device's line; the destructor ends it.
 class Transport {
  public:
   static Result<std::unique_ptr<Transport>> start(const std::string& folder) {
@@ -68,7 +68,7 @@ class Transport {
   }
   ~Transport() {
     kill(-child_, SIGKILL);
-    kill(child_, SIGKILL);  // before it had a group of its own
+    kill(child_, SIGKILL);  // in case it has not entered its own process group yet
     waitpid(child_, nullptr, 0);
   }
   int take_socket() { return std::exchange(socket_, -1); }
@@ -79,7 +79,7 @@ class Transport {
   int socket_;
 };
 
-// Functions of the client's library (decision 021), which lies beside this program or where libraries are installed.
+// Functions of the RPC client's library (decision 021), located beside this program or in the library path.
 Result<Function> session_function(const char* name) {
   static const Status loaded = []() -> Status {
     const std::string file = "libtilewright_rpc_client.so";

@@ -50,7 +50,7 @@ double now_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// What the kernel counts for getrusage begins with the process that started this one, before exec.
+// getrusage would include the process that called exec.
 uint64_t peak_rss_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -78,14 +78,14 @@ Timing summarize(std::vector<double> ms) {
 
 namespace {
 
-// A shared library with modules or functions of the user's; it stays loaded.
+// Loads a shared library with the user's modules or functions permanently.
 Status load_plugin(const std::string& path) {
   void* library = TW_TRY(open_plugin(path));
   if (auto entry = reinterpret_cast<int32_t (*)()>(dlsym(library, "tw_runtime_plugin"))) detail::check(entry());
   return Ok{};
 }
 
-// (IR, library to write): the compiler's, for the runtime's loader of .ll and .bc.
+// (IR, library to write): the compiler's function, registered for the runtime's loader of .ll and .bc.
 Status register_ir_compiler() {
   void* found = TW_TRY(compiler_symbol("tw_compiler_compile_ir", "run"));
   void* message = TW_TRY(compiler_symbol("tw_compiler_last_error_message", "run"));
@@ -159,11 +159,11 @@ Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options, const Model
   const double begin = now_ms();
   Executor executor(model, options.threads);
   auto run = std::make_unique<ModelRun>(ModelRun{model, std::move(executor), load_ms + now_ms() - begin});
-  // With variants for several shapes, the first whose shapes all given tensors have.
+  // With shape variants, the first whose shapes match all given tensors.
   std::vector<inputs::InputInfo> inputs;
   Result<std::vector<Tensor>> tensors = std::vector<Tensor>();
   std::string shapes;
-  // Within bounds the executor decides what fits; without any word the first sizes are taken.
+  // Within bounds the executor accepts or rejects sizes; by default the first ones are used.
   const bool bounded =
       !model.metadata(plan::kBoundsKey).empty() && (!options.shapes.empty() || !options.inputs.empty());
   for (size_t v = 0; v < (bounded ? 1 : model.num_variants()); ++v) {
@@ -203,7 +203,7 @@ Result<inputs::NamedTensors> outputs_of(const ModelRun& run) {
   inputs::NamedTensors out;
   for (size_t i = 0; i < run.model.outputs().size(); ++i) {
     const TensorInfo& info = run.model.outputs()[i];
-    const DLTensor output = run.executor.output(i);  // its shape is that of the variant in use
+    const DLTensor output = run.executor.output(i);  // has the shape of the selected variant
     Tensor t(TW_TRY(parse_dtype(info.dtype)), std::vector<int64_t>(output.shape, output.shape + output.ndim));
     if (t.bytes()) std::memcpy(t.mutable_raw(), output.data, t.bytes());
     out.emplace_back(info.name, std::move(t));
@@ -233,7 +233,7 @@ Status write_profile_page(const ModelOptions& options, const ModelRun& run, cons
   const auto artifact = TW_TRY(runtime::Artifact::load(options.model));
   const MachinePeak all = measure_peak(run.executor.threads());
   const MachinePeak one = run.executor.threads() == 1 ? all : measure_peak(1);
-  // The variant that was profiled is the one with these steps.
+  // The profiled variant is the one with the same steps.
   const plan::Plan* plan = nullptr;
   for (size_t v = 0; v <= artifact->plan().variants.size() && !plan; ++v) {
     const plan::Plan& candidate = plan::variant_of(artifact->plan(), v);

@@ -24,7 +24,7 @@ std::string array_of(const List& list, F text) {
   return out + "]";
 }
 
-// Which steps and inputs each step reads; "s3" or "i0".
+// The steps and inputs that each step reads, as "s3" or "i0".
 std::vector<std::vector<std::string>> sources(const plan::Plan& plan) {
   const runtime::Graph graph = runtime::graph_of(plan);
   std::vector<std::vector<std::string>> out(plan.steps.size());
@@ -32,7 +32,7 @@ std::vector<std::vector<std::string>> sources(const plan::Plan& plan) {
     if (!node.is_call) continue;
     for (const auto& [from, output] : node.inputs) {
       const runtime::GraphNode& source = graph.nodes[from];
-      if (!source.is_call && from >= plan.inputs.size()) continue;  // weights are no part of the picture
+      if (!source.is_call && from >= plan.inputs.size()) continue;  // weights are not shown
       std::string name = format("{}{}", source.is_call ? "s" : "i", source.index);
       if (std::find(out[node.index].begin(), out[node.index].end(), name) == out[node.index].end())
         out[node.index].push_back(std::move(name));
@@ -67,7 +67,7 @@ std::string profile_page_data(const plan::Plan& plan, const std::vector<KernelRo
         step.outputs, array_of(from[i], [](const std::string& s) { return json_string(s); }), buffers);
   }
   steps += "]";
-  // A buffer of an arena lives from the first step that touches it to the last.
+  // An arena buffer is live from the first step that accesses it to the last.
   std::string memory = "[";
   for (size_t b = 0; b < plan.buffers.size(); ++b) {
     const plan::Buffer& buffer = plan.buffers[b];
@@ -104,7 +104,7 @@ std::string profile_page_data(const plan::Plan& plan, const std::vector<KernelRo
 }
 
 std::string profile_page(const plan::Plan& plan, const std::vector<KernelRow>& rows, const MachinePeak& peak) {
-  // Names come from the model's file: none may end the script element they stand in.
+  // Names come from the model: none may close the enclosing script element.
   std::string data;
   for (char c : profile_page_data(plan, rows, peak)) {
     if (c == '<')

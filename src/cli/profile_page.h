@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile as one page for a browser: the graph of fused kernels, the time and the roofline of each, the model's nodes
-// it came from, and the memory plan over the steps. One file, nothing from the network.
+// A profile as a single HTML page without external resources: the graph of fused kernels, each one's time and roofline,
+// the model's nodes it computes, and the memory plan over the steps.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,10 +13,10 @@ namespace tilewright::cli {
 // `rows` in the order of the plan's steps (kernel_rows).
 std::string profile_page(const plan::Plan& plan, const std::vector<KernelRow>& rows, const MachinePeak& peak);
 
-// What the page shows, as JSON.
+// The page's data as JSON.
 std::string profile_page_data(const plan::Plan& plan, const std::vector<KernelRow>& rows, const MachinePeak& peak);
 
-// The page without its data, which belongs where kPageData stands (profile_page_html.cc).
+// The page template, with kPageData as the placeholder for the data (profile_page_html.cc).
 inline constexpr const char* kPageData = "@DATA@";
 extern const char* const kPageHtml;
 

@@ -3,7 +3,7 @@
 
 namespace tilewright::cli {
 
-// All text from the data goes into the page as text nodes.
+// Text from the data is inserted as text nodes only.
 const char* const kPageHtml = R"page(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Profile</title>
 <style>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tilewright run: a compiled model on given inputs, its outputs shown, written, timed.
+// tilewright run: runs a compiled model on given inputs; prints, writes or times its outputs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -85,7 +85,7 @@ Result<std::vector<std::string>> read_labels(const RunOptions& o, const Model& m
   return lines;
 }
 
-// How long loading took, and with how many threads it runs.
+// The loading time and the number of threads.
 struct LoadReport {
   double load_ms = 0;
   int threads = 0;
@@ -157,7 +157,7 @@ struct Times {
   double first_ms = 0;
   Timing timing;
 };
-// The first run pays for page faults (and a VM program's for its compilation); it counts only when it is all there is.
+// The first run includes page faults (and a VM program's compilation); it only counts if it is the only one.
 Result<Times> time_runs(const RunOptions& o, const std::function<Status()>& once) {
   auto timed = [&]() -> Result<double> {
     double begin = now_ms();

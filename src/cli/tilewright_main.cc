@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tilewright program: parses the verb, runs it, turns errors into one line and an exit code.
+// The tilewright program: parses the verb, runs it, and converts errors to one line and an exit code.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
@@ -94,7 +94,7 @@ int run_and_report(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_DFL);  // `tilewright run ... | head` ends quietly
+  std::signal(SIGPIPE, SIG_DFL);  // `tilewright run ... | head` ends silently
   tilewright::cli::clean_up_when_interrupted(tilewright::remove_work_folders);
   return tilewright::cli::unless_interrupted(run_and_report(argc, argv));
 }

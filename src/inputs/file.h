@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of files.
+// Reads and writes files.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -13,7 +13,7 @@ inline std::span<const std::byte> bytes_of(const std::string& s) {
   return std::as_bytes(std::span(s.data(), s.size()));
 }
 
-// Writes under a temporary name, then renames. Errors: CannotWrite.
+// Writes to a temporary name, then renames. Errors: CannotWrite.
 Status write_file(const std::string& path, std::span<const std::byte> bytes);
 
 }  // namespace tilewright::inputs

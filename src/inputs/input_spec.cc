@@ -59,7 +59,7 @@ struct Spec {
   std::vector<std::pair<std::string, std::string>> options;
 };
 
-// A part after a comma that has no '=' belongs to the option (or the numbers) before it: mean=0.5,0.4,0.3.
+// A part after a comma without '=' continues the preceding option or list: mean=0.5,0.4,0.3.
 Result<Spec> parse_spec(const std::string& text) {
   Spec spec;
   std::string_view rest = text;
@@ -152,7 +152,7 @@ Result<PictureOptions> picture_options(const Spec& spec, const InputInfo& input)
   return o;
 }
 
-// splitmix64: small, and the same everywhere (the standard library's distributions are not).
+// splitmix64: small, and identical everywhere (unlike the standard library's distributions).
 uint64_t next_random(uint64_t* state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

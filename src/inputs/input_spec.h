@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --input says, and the tensors it means for a model.
+// Parses --input and produces the tensors for a model.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace tilewright::inputs {
 
-inline constexpr int64_t kFreeSize = -1;  // taken from the tensor in a file
+inline constexpr int64_t kFreeSize = -1;  // determined by the tensor in a file
 
 struct InputInfo {
   std::string name;
   DataType dtype;
-  std::vector<int64_t> shape;  // kFreeSize where a VM program leaves it open
+  std::vector<int64_t> shape;  // kFreeSize where a VM program leaves the size open
 };
 
 // One tensor for each of the model's inputs, in its order. Each spec is [NAME=]VALUE with VALUE one of
@@ -25,16 +25,16 @@ struct InputInfo {
 Result<std::vector<Tensor>> make_inputs(const std::vector<InputInfo>& inputs, const std::vector<std::string>& specs,
                                         uint64_t seed);
 
-// A picture for an input, by the options that --input takes after a picture's name ("short=256,crop=224"; may be
-// empty).
+// Loads an image for an input, with the options that --input accepts after an image's name ("short=256,crop=224"; may
+// be empty).
 Result<Tensor> load_picture_as(const std::string& path, const std::string& options, const InputInfo& input);
 
-// A tensor file by its suffix (.npy, .npz, .pb), names included where the format has them.
+// Reads a tensor file by extension (.npy, .npz, .pb), with names if the format has them.
 Result<NamedTensors> read_tensor_file(const std::string& path);
-// Errors also: InvalidArgument (a suffix that holds one tensor, several tensors).
+// Further errors: InvalidArgument (several tensors for a format that holds one).
 Status write_tensor_file(const std::string& path, const NamedTensors& tensors);
 
-// The help text about inputs, for the verbs that take them.
+// Help text about inputs, for the verbs that take them.
 extern const char* const kInputHelp;
 
 }  // namespace tilewright::inputs

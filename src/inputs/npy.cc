@@ -161,7 +161,7 @@ std::string descr_of(DataType t) {
   return format("{}{}{}", order, kind, t.bytes());
 }
 
-// Column-major elements to row-major ones.
+// Converts column-major to row-major order.
 Tensor from_fortran(const Tensor& t) {
   Tensor out(t.dtype(), t.shape());
   size_t rank = t.shape().size(), item = t.dtype().bytes();

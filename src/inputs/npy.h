@@ -14,7 +14,7 @@ namespace tilewright::inputs {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// Errors: MalformedModel (damaged), UnsupportedModel (an element type or object array that has no dtype here).
+// Errors: MalformedModel (damaged), UnsupportedModel (object arrays, or element types without a dtype here).
 Result<Tensor> read_npy(std::span<const std::byte> bytes);
 // bfloat16 and float8 have no numpy dtype and are written as raw uint16 and uint8. Errors: UnsupportedModel.
 Result<std::string> write_npy(const Tensor& tensor);

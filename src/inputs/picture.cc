@@ -18,8 +18,8 @@
 #define STBI_NO_PIC
 #define STBI_NO_LINEAR
 #define STBI_MAX_DIMENSIONS (1 << 15)
-// Zeroed memory: a JPEG whose scan names a Huffman table that the file never defines would be decoded with whatever the
-// table's memory held, and read far outside of it.
+// Zeroed memory: otherwise a JPEG that uses an undefined Huffman table would be decoded with whatever the memory held,
+// and read far out of bounds.
 #define STBI_MALLOC(size) std::calloc(1, size)
 #define STBI_REALLOC(pointer, size) std::realloc(pointer, size)
 #define STBI_FREE(pointer) std::free(pointer)
@@ -47,7 +47,7 @@ struct Taps {
   std::vector<float> weights;
 };
 
-// Weights of a triangle filter centred on each output pixel; wider than two taps only when shrinking with antialias.
+// Triangle filter weights around each output pixel; wider than two taps only when shrinking with antialias.
 std::vector<Taps> triangle(int from, int to, bool antialias) {
   double ratio = static_cast<double>(from) / to, support = antialias ? std::max(1.0, ratio) : 1.0;
   std::vector<Taps> out;
@@ -56,7 +56,7 @@ std::vector<Taps> triangle(int from, int to, bool antialias) {
     int first = static_cast<int>(std::ceil(center - support)), last = static_cast<int>(std::floor(center + support));
     Taps taps{std::clamp(first, 0, from - 1), {}};
     last = std::clamp(last, 0, from - 1);
-    // Taps beyond an edge: antialiasing drops them (weights are normalised), two taps repeat the edge pixel.
+    // Taps past the edge: dropped with antialiasing (weights are normalised), else they repeat the edge pixel.
     double sum = 0;
     std::vector<double> weights;
     for (int j = taps.first; j <= last; ++j) {
@@ -84,7 +84,7 @@ Image resized(const Image& in, int width, int height, bool antialias) {
     for (size_t k = 0; k < rows[y].weights.size(); ++k)
       for (int i = 0; i < width * in.channels; ++i)
         out.at(y, 0)[i] += rows[y].weights[k] * wide.at(rows[y].first + static_cast<int>(k), 0)[i];
-  for (float& v : out.values) v = std::round(std::clamp(v, 0.0f, 255.0f));  // pictures have whole values
+  for (float& v : out.values) v = std::round(std::clamp(v, 0.0f, 255.0f));  // image values are integral
   return out;
 }
 
@@ -100,14 +100,14 @@ Result<Image> decode(const std::string& path, int channels) {
   std::string bytes = TW_TRY(read_whole(path));
   int width = 0, height = 0, found = 0;
   if (bytes.size() > (1u << 30)) return Diagnostic(ErrorCode::kLimitExceeded, "the picture is larger than 1 GiB", path);
-  // A few bytes can claim gigabytes.
+  // Check the declared size first: a few bytes can declare gigabytes.
   const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
   if (stbi_info_from_memory(data, static_cast<int>(bytes.size()), &width, &height, &found) &&
       static_cast<int64_t>(width) * height > kMostPixels)
     return Diagnostic(ErrorCode::kLimitExceeded,
                       format("the picture has {}x{} pixels, more than {} million", width, height, kMostPixels >> 20),
                       path, "shrink it first");
-  // The decoder takes the wrong half of each value, and reads past the end when it converts channels.
+  // For 16-bit PNM the decoder takes the wrong byte of each value, and reads past the end when converting channels.
   if (bytes.size() > 1 && bytes[0] == 'P' && (bytes[1] == '5' || bytes[1] == '6') &&
       stbi_is_16_bit_from_memory(data, static_cast<int>(bytes.size())))
     return Diagnostic(ErrorCode::kUnsupportedModel, "16-bit PNM pictures cannot be read", path,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures as network inputs: decode (JPEG, PNG, BMP, GIF, PNM, TGA), resize, crop, normalise, lay out.
+// Images as network inputs: decodes (JPEG, PNG, BMP, GIF, PNM, TGA), resizes, crops, normalises, and arranges the
+// layout.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,18 +12,18 @@
 namespace tilewright::inputs {
 
 struct PictureOptions {
-  int width = 0, height = 0;  // resize to exactly this; 0: not asked for
-  int shorter = 0;            // resize so that the shorter side has this length; 0: not asked for
-  int crop = 0;               // then cut this square out of the middle; 0: no
-  bool antialias = true;      // shrink with a wide triangle filter, as Pillow does; false: two taps, as OpenCV does
+  int width = 0, height = 0;  // resizes to exactly this size; 0: off
+  int shorter = 0;            // resizes so that the shorter side has this length; 0: off
+  int crop = 0;               // then crops this central square; 0: off
+  bool antialias = true;      // shrinks with a wide triangle filter, as Pillow does; false: two taps, as OpenCV does
   std::vector<double> mean = {0}, std = {1};  // one value, or one per channel, in the model's channel order
   double scale = -1;                          // -1: 1/255 for floating inputs, 1 for others
-  std::string color;                          // "rgb", "bgr", "gray"; "": by the model's channel count
-  std::string layout;                         // "nchw", "nhwc"; "": by the model's shape
+  std::string color;                          // "rgb", "bgr", "gray"; "": from the model's channel count
+  std::string layout;                         // "nchw", "nhwc"; "": from the model's shape
 };
 
-// The picture as a tensor of the model's dtype and shape: (pixel * scale - mean) / std. Without resize options it is
-// resized to the model's height and width. Errors: FileNotFound, MalformedModel (no picture), ShapeMismatch,
+// The image as a tensor of the model's dtype and shape: (pixel * scale - mean) / std. Without resize options it is
+// resized to the model's height and width. Errors: FileNotFound, MalformedModel (no image), ShapeMismatch,
 // InvalidArgument.
 Result<Tensor> load_picture(const std::string& path, const PictureOptions& options, DataType dtype,
                             const std::vector<int64_t>& shape);

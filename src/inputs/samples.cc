@@ -22,7 +22,7 @@ bool holds_picture(const std::string& path) {
   return has_suffix(path, {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".pnm", ".ppm", ".pgm", ".tga"});
 }
 
-// The tensors of a file in the order of the inputs.
+// A file's tensors in the order of the inputs.
 Result<std::vector<Tensor>> tensors_of(const std::string& path, const std::vector<InputInfo>& inputs) {
   const NamedTensors found = TW_TRY(read_tensor_file(path));
   if (inputs.size() == 1 && found.size() == 1) return std::vector<Tensor>{found[0].second};
@@ -37,7 +37,7 @@ Result<std::vector<Tensor>> tensors_of(const std::string& path, const std::vecto
   return out;
 }
 
-// How many samples a tensor holds: it may be longer than the input along the first axis. 0: it does not fit.
+// The number of samples in a tensor, which may be longer than the input along the first axis. 0: it does not fit.
 int64_t samples_in(const Tensor& t, const InputInfo& input) {
   if (t.shape() == input.shape) return 1;
   if (t.rank() == 0 || t.shape().size() != input.shape.size() || input.shape[0] <= 0) return 0;

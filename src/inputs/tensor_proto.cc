@@ -47,7 +47,7 @@ constexpr ElementType kElementTypes[] = {
     {26, {TypeCode::kInt, 2, 1}},
 };
 
-// Protobuf's wire format over a checked reader.
+// Protobuf's wire format, on top of a checked reader.
 class WireReader {
  public:
   explicit WireReader(std::span<const std::byte> bytes) : in_(bytes) {}
@@ -85,7 +85,7 @@ class WireReader {
   ByteReader in_;
 };
 
-// A repeated number, packed or not. `read` takes one value off a Wire.
+// A repeated field, packed or not. `read` reads one value.
 template <class T, class F>
 void repeated(WireReader& in, unsigned kind, std::vector<T>* to, F read) {
   if (kind == 2) {
@@ -104,7 +104,7 @@ struct Fields {
   std::optional<std::span<const std::byte>> raw;
   std::vector<float> floats;
   std::vector<double> doubles;
-  std::vector<int64_t> integers;  // int32_data, int64_data and uint64_data: bits kept
+  std::vector<int64_t> integers;  // int32_data, int64_data and uint64_data, as bits
   std::vector<std::string> strings;
   bool external = false;
 };
@@ -181,7 +181,7 @@ Result<NamedTensorProto> read_tensor_proto(std::span<const std::byte> bytes) {
     TW_TRY_STATUS(expect(f.strings.size(), n, "strings"));
     return NamedTensorProto{f.name, Tensor::strings(f.dims, std::move(f.strings))};
   }
-  // Checked before anything of that size is allocated.
+  // Checked before allocating that size.
   uint64_t size = dtype.bytes_for(n), parts = dtype.code == TypeCode::kComplex ? 2 : 1;
   if (f.raw) TW_TRY_STATUS(expect(f.raw->size(), size, "bytes"));
   bool packed = dtype.bits < 8;
@@ -202,7 +202,7 @@ Result<NamedTensorProto> read_tensor_proto(std::span<const std::byte> bytes) {
     if (f.doubles.size() * 8 != size || !(dtype == kFloat64 || dtype.code == TypeCode::kComplex))
       return damaged_tensor("its values have another type than it says");
     std::memcpy(t.mutable_raw(), f.doubles.data(), size);
-  } else {  // small floats keep their bits in int32_data
+  } else {  // small floats are stored as bits in int32_data
     uint64_t item = dtype.bytes();
     if (item > 8 || dtype == kFloat32 || dtype == kFloat64) {
       if (n) return damaged_tensor("its values have another type than it says");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX TensorProto files (.pb), as the ONNX backend tests keep their inputs and outputs. Wire format: protobuf
-// encoding; fields: onnx.proto, message TensorProto.
+// ONNX TensorProto files (.pb), as used by the ONNX backend tests. Wire format: protobuf encoding; fields: onnx.proto,
+// message TensorProto.
 #pragma once
 #include <cstddef>
 #include <span>

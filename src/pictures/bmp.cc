@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows bitmaps: palettes of 1, 4 and 8 bits with and without run lengths, 16, 24 and 32 bits with and without masks.
+// Windows bitmaps: palettes of 1, 4 and 8 bits with or without run-length encoding, 16, 24 and 32 bits with or without
+// masks.
 #include <array>
 #include <bit>
 #include <cstdlib>
@@ -35,7 +36,7 @@ class BmpReader {
     if (bytes_.size() < 26) return false;
     pixels_at_ = little(10, 4);
     const uint32_t header_size = little(14, 4);
-    const bool core = header_size == 12;  // OS/2's, with sizes of 16 bits
+    const bool core = header_size == 12;  // OS/2 format, with 16-bit sizes
     if ((!core && header_size < 40) || header_size > 124 || bytes_.size() < 14 + size_t{header_size}) return false;
     const auto height = core ? int64_t{little(20, 2)} : int64_t{static_cast<int32_t>(little(22, 4))};
     width_ = core ? int64_t{little(18, 2)} : int64_t{static_cast<int32_t>(little(18, 4))};
@@ -46,7 +47,7 @@ class BmpReader {
     const bool masked = compression_ == kMasks || compression_ == kMasksAlpha;
     if (!is_size(height_, width_) || !supported(masked)) return false;
     if (bits_ == 16) masks_ = {0x7c00, 0x03e0, 0x001f};
-    if (masked)  // after the header of 40 bytes, or in a longer one: the same place
+    if (masked)  // at the same offset behind a 40-byte header and inside a longer one
       for (size_t c = 0; c < 3; ++c) masks_[c] = little(54 + 4 * c, 4);
     if (bits_ <= 8) palette(core, header_size);
     return pixels_at_ >= 14 + header_size && pixels_at_ <= bytes_.size();
@@ -71,7 +72,7 @@ class BmpReader {
     const size_t entry = core ? 3 : 4, begin = 14 + size_t{header_size};
     for (size_t i = 0; i < size_t{1} << bits_; ++i) {
       const size_t at = begin + i * entry;
-      if (at + 3 > pixels_at_ || at + 3 > bytes_.size()) return;  // the others are black
+      if (at + 3 > pixels_at_ || at + 3 > bytes_.size()) return;  // missing entries are black
       palette_[i] = {bytes_[at + 2], bytes_[at + 1], bytes_[at]};
     }
   }
@@ -114,10 +115,11 @@ class BmpReader {
     }
   }
 
-  // Pairs of a count and a value; a count of zero is followed by an order: end of row, end, a move, or plain values.
+  // Run-length encoding: pairs of count and value; a count of zero is followed by a command: end of row, end of image,
+  // a move, or literal values.
   bool runs(Picture* out) const {
     const bool four = compression_ == kRuns4;
-    for (int64_t y = 0; y < height_; ++y)  // what no run reaches has the first colour
+    for (int64_t y = 0; y < height_; ++y)  // pixels outside of runs have the first colour
       for (int64_t x = 0; x < width_; ++x) put(out->at(y, x), 0);
     int64_t x = 0, y = 0;
     auto set = [&](uint32_t index) {
@@ -147,7 +149,7 @@ class BmpReader {
         at += (length + 1) / 2 * 2;
       }
     }
-    return y >= height_;  // the end may be missing, rows may not
+    return y >= height_;  // the end marker may be missing, rows may not
   }
 
   Bytes bytes_;

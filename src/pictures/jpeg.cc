@@ -12,9 +12,9 @@
 namespace tilewright::pictures {
 namespace {
 
-constexpr int kMostScans = 200;  // a small progressive file can have scans without end
+constexpr int kMostScans = 200;  // a small progressive file could contain endless scans
 
-// libjpeg leaves by longjmp: what is alive then lies here, and nothing with a destructor in the function that jumps.
+// libjpeg reports errors by longjmp: state is kept here, so that the function that jumps has no destructors.
 struct JpegState {
   jpeg_decompress_struct decompress{};
   jpeg_error_mgr errors{};
@@ -34,7 +34,7 @@ void count_scans(j_common_ptr common) {
   if (reinterpret_cast<j_decompress_ptr>(common)->input_scan_number > kMostScans) leave(common);
 }
 
-// Four inks, stored as their complements where Adobe's programs wrote the file.
+// CMYK, stored inverted in files by Adobe software.
 void from_inks(const JpegState& s, uint8_t* to) {
   const bool complements = s.decompress.saw_Adobe_marker;
   for (int64_t x = 0; x < s.picture.width; ++x) {

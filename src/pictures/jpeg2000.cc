@@ -39,7 +39,7 @@ OPJ_BOOL seek_stream(OPJ_OFF_T to, void* user) {
 }
 void silent_message(const char*, void*) {}
 
-// A component's value at a place of the picture, as a byte: components may be smaller than the picture.
+// A component's value at a pixel, as a byte: components may have a lower resolution than the image.
 int value_at(const opj_image_comp_t& part, int64_t y, int64_t x) {
   const int64_t row = std::min<int64_t>(y / part.dy, part.h - 1), column = std::min<int64_t>(x / part.dx, part.w - 1);
   int64_t v = part.data[row * part.w + column];
@@ -86,7 +86,7 @@ std::optional<Picture> picture_of(const opj_image_t& image) {
 
 std::optional<Picture> decode_jpeg2000(Bytes bytes) {
   CodeStream source{bytes};
-  const bool boxes = !bytes.empty() && bytes[0] == 0;  // a JP2 file, not a bare code stream
+  const bool boxes = !bytes.empty() && bytes[0] == 0;  // a JP2 file rather than a raw code stream
   const std::unique_ptr<opj_codec_t, void (*)(opj_codec_t*)> codec(
       opj_create_decompress(boxes ? OPJ_CODEC_JP2 : OPJ_CODEC_J2K), opj_destroy_codec);
   const std::unique_ptr<opj_stream_t, void (*)(opj_stream_t*)> stream(opj_stream_default_create(OPJ_TRUE),

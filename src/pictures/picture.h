@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoded pictures as pixels: BMP and PNM by our own readers, JPEG, PNG, WebP, TIFF and JPEG 2000 by the system's
-// libraries, each of which may be missing where this was built. The bytes may be anything.
+// Decodes images: BMP and PNM by our own readers; JPEG, PNG, WebP, TIFF and JPEG 2000 by system libraries, each of
+// which is optional at build time. The input is untrusted.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tilewright::pictures {
 
-struct Picture {  // rows from the top, three bytes (red, green, blue) for each pixel
+struct Picture {  // rows from the top, three bytes (red, green, blue) per pixel
   int64_t height = 0, width = 0;
   std::vector<uint8_t> pixels;
 
@@ -22,13 +22,13 @@ struct Picture {  // rows from the top, three bytes (red, green, blue) for each 
 
 using Bytes = std::span<const uint8_t>;
 
-// A few bytes can claim gigabytes.
+// Limit on the size: a few bytes can declare gigabytes.
 inline constexpr int64_t kMostPixels = int64_t{1} << 26;
 inline bool is_size(int64_t height, int64_t width) {
   return height > 0 && width > 0 && height <= kMostPixels && width <= kMostPixels / height;
 }
 
-// Null where the bytes are no such picture, are damaged, or have too many pixels.
+// Null if the format differs, the data is damaged, or there are too many pixels.
 std::optional<Picture> decode_bmp(Bytes bytes);
 std::optional<Picture> decode_pnm(Bytes bytes);
 std::optional<Picture> decode_jpeg(Bytes bytes);
@@ -39,9 +39,9 @@ std::optional<Picture> decode_jpeg2000(Bytes bytes);
 
 struct Decoded {
   std::optional<Picture> picture;
-  const char* missing = nullptr;  // the library that would decode it
+  const char* missing = nullptr;  // the library needed to decode it
 };
-// By the format that the first bytes name.
+// Decodes by the format that the first bytes indicate.
 Decoded decode(Bytes bytes);
 
 }  // namespace tilewright::pictures

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoders as a library of their own, which the runtime opens when a program decodes a picture.
+// The decoders as a separate library, which the runtime opens when a program decodes an image.
 #include <cstring>
 #include <new>
 
 #include "pictures/picture.h"
 
-// 0: decoded into what `allocate` gave (null: 1); 1: nothing that can be decoded; 2: *missing is the library it takes.
+// 0: decoded into memory from `allocate` (if that returns null: 1); 1: cannot be decoded; 2: *missing names the
+// required library.
 extern "C" __attribute__((visibility("default"))) int32_t tw_pictures_decode(
     const uint8_t* bytes, uint64_t size, uint8_t* (*allocate)(void* context, int64_t height, int64_t width),
     void* context, const char** missing) try {

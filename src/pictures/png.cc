@@ -11,7 +11,7 @@
 namespace tilewright::pictures {
 namespace {
 
-// libpng leaves by longjmp: what is alive then lies here.
+// libpng reports errors by longjmp: state is kept here.
 struct PngState {
   png_structp png = nullptr;
   png_infop info = nullptr;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Portable bitmaps, grey maps and pixel maps (P1 to P6), as text and as bytes.
+// Portable bitmaps, grey maps and pixel maps (P1 to P6), text and binary.
 #include "pictures/picture.h"
 
 namespace tilewright::pictures {
 namespace {
 
-// White space and comments, which a header may have between its numbers.
+// Skips white space and comments between the header's numbers.
 class PnmReader {
  public:
   explicit PnmReader(Bytes bytes) : bytes_(bytes), at_(2) {}
 
-  // Negative where there is none, or it is beyond 2^26.
+  // Negative if there is none, or it exceeds 2^26.
   int64_t number() {
     skip();
     if (at_ >= bytes_.size() || !is_digit(bytes_[at_])) return -1;
@@ -21,12 +21,12 @@ class PnmReader {
     }
     return v;
   }
-  // One digit: a bitmap's need no space between them.
+  // A single digit: those of text bitmaps need no separators.
   int64_t digit() {
     skip();
     return at_ < bytes_.size() && is_digit(bytes_[at_]) ? bytes_[at_++] - '0' : -1;
   }
-  // What follows the one byte of white space after the header.
+  // The data behind the one byte of white space that ends the header.
   Bytes rest() const { return at_ < bytes_.size() ? bytes_.subspan(at_ + 1) : Bytes(); }
   size_t left() const { return bytes_.size() - at_; }
 
@@ -51,14 +51,14 @@ uint8_t scaled(int64_t v, int64_t most) {
   return static_cast<uint8_t>(most == 255 ? v : (v * 255 + most / 2) / most);
 }
 
-// Value i of the picture as bytes, below 65536.
+// Binary value i, below 65536.
 int64_t raw_value(Bytes data, size_t i, bool wide) { return wide ? data[2 * i] << 8 | data[2 * i + 1] : data[i]; }
 
 }  // namespace
 
 std::optional<Picture> decode_pnm(Bytes bytes) {
   if (bytes.size() < 3) return std::nullopt;
-  const int kind = bytes[1] - '0';  // 1 bits, 2 grey, 3 colours; 4 to 6 the same as bytes
+  const int kind = bytes[1] - '0';  // 1 bits, 2 grey, 3 colours; 4 to 6 the same in binary
   if (bytes[0] != 'P' || kind < 1 || kind > 6) return std::nullopt;
   PnmReader reader(bytes);
   const bool one_bit = kind == 1 || kind == 4, text = kind < 4;

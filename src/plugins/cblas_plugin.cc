@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code generator "cblas", and its modules of type "cblas_json": products of matrices that a BLAS runs
-// (docs/external-codegen.md). A plug-in of compiler and runtime, so that neither needs a BLAS.
+// The code generator "cblas" with modules of type "cblas_json": matrix products by a BLAS (docs/external-codegen.md). A
+// plug-in of compiler and runtime, so that neither depends on a BLAS.
 #include <cblas.h>
 
 #include <algorithm>
@@ -33,12 +33,12 @@ void multiply(bool turn_a, bool turn_b, int m, int n, int k, const double* a, in
               b, ldb, 0, c, n);
 }
 
-// A product of matrices, one of each batch, with what follows it.
+// A batched matrix product with its epilogue.
 struct Product {
-  size_t a = 0, b = 0, out = 0, bias = SIZE_MAX;  // values
+  size_t a = 0, b = 0, out = 0, bias = SIZE_MAX;  // indices of values
   bool turn_a = false, turn_b = false, relu = false;
   int m = 0, n = 0, k = 0;
-  int64_t batch = 1, step_a = 0, step_b = 0;  // elements from one matrix to the next; 0 where all share one
+  int64_t batch = 1, step_a = 0, step_b = 0;  // elements between consecutive matrices; 0 if all share one
 };
 
 template <class T>
@@ -57,7 +57,7 @@ void run_product(const Product& p, const std::vector<char*>& values) {
   }
 }
 
-// The function: where its values lie, and its products in order.
+// The function: memory of values, and products in order.
 class Plan {
  public:
   Plan(const Json& graph, const std::vector<std::string>& constants) : graph_(graph) {
@@ -87,7 +87,7 @@ class Plan {
     auto data = [&](size_t i) { return static_cast<char*>(args[i].tensor().data) + args[i].tensor().byte_offset; };
     std::vector<char*> values = values_;
     for (size_t i = 0; i < inputs_.size(); ++i) values[inputs_[i]] = data(i);
-    // The last product writes where its result is wanted; what is a result and read again is copied.
+    // The last product writes directly to its result; a result that is also read again is copied.
     std::vector<bool> placed(heads_.size(), false);
     for (size_t h = 0; h < heads_.size(); ++h)
       if (nodes()[heads_[h]].at("op") == "kernel" && values[heads_[h]] == values_[heads_[h]])
@@ -158,7 +158,7 @@ class Plan {
   }
 
   const Json graph_;
-  std::vector<char*> values_;  // by node; of inputs null between calls
+  std::vector<char*> values_;  // by node; inputs are null between calls
   std::vector<std::vector<char>> memory_;
   std::vector<size_t> inputs_, heads_;
   std::vector<Product> run_;

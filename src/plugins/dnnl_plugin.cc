@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code generator "dnnl", and its modules of type "dnnl_json": functions that oneDNN runs
-// (docs/external-codegen.md). A plug-in of compiler and runtime, so that neither needs oneDNN.
+// The code generator "dnnl" with modules of type "dnnl_json": functions run by oneDNN (docs/external-codegen.md). A
+// plug-in of compiler and runtime, so that neither depends on oneDNN.
 #include <algorithm>
 #include <dnnl.hpp>
 #include <map>
@@ -35,7 +35,7 @@ float real(const Json& attrs, const char* name, float otherwise) {
 Dims two(const std::vector<int64_t>& v, int64_t otherwise) {
   return v.empty() ? Dims{otherwise, otherwise} : v.size() == 1 ? Dims{v[0], v[0]} : Dims{v[0], v[1]};
 }
-// Before and after: of one, two or four numbers.
+// Begin and end padding from one, two or four numbers.
 std::pair<Dims, Dims> padding(const std::vector<int64_t>& v) {
   if (v.size() == 4) return {{v[0], v[1]}, {v[2], v[3]}};
   return {two(v, 0), two(v, 0)};
@@ -53,7 +53,7 @@ memory::desc plain_desc(Dims dims) {
 }
 memory::desc any_desc(const Dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
 
-// The function: values by graph entry, and what to execute in order.
+// The function: values by graph entry, and primitives in execution order.
 class Plan {
  public:
   Plan(const Json& graph, std::vector<std::string>& constants) : graph_(graph), stream_(engine_) {
@@ -111,7 +111,7 @@ class Plan {
     return index;
   }
 
-  // The value in the layout that a primitive wants: constants are laid out once, now.
+  // The value in the layout that a primitive prefers: constants are reordered once, now.
   memory laid_out(const memory& value, const memory::desc& wanted, bool once) {
     if (value.get_desc() == wanted) return value;
     memory out(wanted, engine_);
@@ -124,7 +124,7 @@ class Plan {
     }
     return out;
   }
-  // The same bytes seen in another shape; where they lie may change from call to call.
+  // A view of the memory with another shape; its address may change with each call.
   memory seen_as(const memory& value, const memory::desc& desc, bool once) {
     const memory flat = laid_out(value, plain_desc(value.get_desc().dims()), once);
     memory view(desc, engine_, flat.get_data_handle());
@@ -149,11 +149,11 @@ class Plan {
     return false;
   }
 
-  // What follows a convolution or a product in its composite: a bias, sums, functions of each element.
+  // The epilogue of a convolution or product in its composite: bias, sums, elementwise functions.
   struct Tail {
     dnnl::primitive_attr attr;
     size_t bias = SIZE_MAX;
-    size_t sum = SIZE_MAX;  // of a tensor like the result
+    size_t sum = SIZE_MAX;  // index of a tensor to add, shaped like the result
     std::unordered_map<int, memory> arguments;
   };
   Tail tail_of(const Json& node, const std::vector<Operator>& chain, size_t next_input, const Dims& out,
@@ -183,7 +183,7 @@ class Plan {
         tail.bias = operand;
         continue;
       }
-      // oneDNN's fast convolutions add to what their result's memory holds; other operands make them slow.
+      // oneDNN's fast convolutions can accumulate into the result's memory; other post-op operands are slow.
       if (seen == out && tail.sum == SIZE_MAX) {
         tail.sum = operand;
         post.append_sum(1.0f);
@@ -197,7 +197,7 @@ class Plan {
     return tail;
   }
 
-  // Memory for a result, with what is to be added in it: that value's own where nothing reads it later.
+  // The result's memory, initialised with the addend: that value's own memory if nothing reads it later.
   memory result_of(const memory::desc& desc, size_t sum, size_t index) {
     if (sum == SIZE_MAX) return {desc, engine_};
     const Json& readers = nodes()[index].at("inputs");
@@ -225,9 +225,9 @@ class Plan {
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_;
   std::vector<memory> values_, outputs_;
-  std::vector<std::pair<memory, memory>> views_;  // and whose bytes they show
+  std::vector<std::pair<memory, memory>> views_;  // views with the memory they refer to
   std::vector<size_t> inputs_, constant_;
-  std::vector<size_t> last_use_;  // by node: which kernel reads it last
+  std::vector<size_t> last_use_;  // by node: the last kernel that reads it
   std::vector<std::pair<dnnl::primitive, std::unordered_map<int, memory>>> run_;
 };
 
@@ -265,7 +265,7 @@ memory Plan::convolution(const Json& node, size_t index, const std::vector<Opera
   const int64_t groups = integers(attrs, "groups", {1})[0];
   const Dims strides = two(integers(attrs, "strides"), 1);
   Dims dilation = two(integers(attrs, "dilation"), 1);
-  for (int64_t& d : dilation) d -= 1;  // oneDNN counts what lies between
+  for (int64_t& d : dilation) d -= 1;  // oneDNN counts the gaps between taps
   const auto [before, after] = padding(integers(attrs, "padding"));
   const Dims weights = groups == 1 ? kernel : Dims{groups, kernel[0] / groups, kernel[1], kernel[2], kernel[3]};
   Tail tail = tail_of(node, chain, 2, out, 1);
@@ -313,7 +313,7 @@ memory Plan::pooling(const Json& node, size_t index, const Operator& op) {
   const Dims window = global ? Dims{in[2], in[3]} : two(integers(op.attrs, "pool_size"), 1);
   const Dims strides = global ? Dims{1, 1} : two(integers(op.attrs, "strides"), 1);
   auto [before, after] = padding(integers(op.attrs, "padding"));
-  for (size_t d = 0; d < 2; ++d)  // what rounding up reads beyond
+  for (size_t d = 0; d < 2; ++d)  // additional padding for ceil_mode
     after[d] = std::max(after[d], (out[d + 2] - 1) * strides[d] + window[d] - in[d + 2] - before[d]);
   const auto kind = op.name == "nn.max_pool2d" ? dnnl::algorithm::pooling_max
                     : tilewright::plugins::is_true(op.attrs, "count_include_pad")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plug-in of compiler and runtime around a Plan: what runs one graph (docs/external-codegen.md) by other people's
-// kernels. Plan(graph, constants) throws for what it cannot do; call(arguments) runs it. The graph, whose name is the
-// code generator's, makes modules of type NAME_json.
+// A plug-in of compiler and runtime around a Plan, which runs one graph (docs/external-codegen.md) with third-party
+// kernels. Plan(graph, constants) throws for unsupported graphs; call(arguments) runs it. The graph's modules have the
+// type NAME_json, where NAME is the code generator.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -36,13 +36,13 @@ class GraphModule : public ModuleKind {
         : record(read_record(bytes)), plan(nlohmann::json::parse(record.graph), record.constants) {}
     ModuleRecord record;
     Plan plan;
-    std::mutex mutex;  // one call at a time: the memory between operators is one
+    std::mutex mutex;  // one call at a time, since intermediate memory is shared
   };
   const std::string type_key_;
   const std::shared_ptr<Shared> shared_;
 };
 
-// tw_compiler_plugin of the code generator `name`.
+// Implements tw_compiler_plugin for the code generator `name`.
 template <class Plan>
 const tw_external_codegen* graph_codegen(const char* name, uint64_t* count) {
   static const ExternalCodegen generator = [&] {
@@ -51,7 +51,7 @@ const tw_external_codegen* graph_codegen(const char* name, uint64_t* count) {
     g.generate = [type_key = std::string(name) + "_json"](const std::string& symbol, const std::string& graph,
                                                           const std::vector<DLTensor>& constants) {
       std::string written = write_record(record_of(symbol, graph, constants));
-      // Made once, so that what the kernels cannot do fails the compilation and not the user's run.
+      // Constructs the plan once, so that unsupported graphs fail at compile time and not at the user's run.
       const GraphModule<Plan> tried(type_key, written);
       return std::pair(type_key, std::move(written));
     };
@@ -62,7 +62,7 @@ const tw_external_codegen* graph_codegen(const char* name, uint64_t* count) {
   return list;
 }
 
-// tw_runtime_plugin: how its modules are read. 0, or the code of an error.
+// Implements tw_runtime_plugin: registers the loader of its modules. Returns 0 or an error number.
 template <class Plan>
 int32_t register_graph_loader(const char* name) {
   static const int32_t status = [&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a library carries of a function that other people's kernels run: its name, its graph
-// (docs/external-codegen.md), and the bytes of its constants in the order of their nodes.
+// The stored form of a function for third-party kernels: name, graph (docs/external-codegen.md), and constants in node
+// order.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -56,7 +56,7 @@ inline ModuleRecord record_of(const std::string& symbol, const std::string& grap
   return record;
 }
 
-// One operator of a chain, with its own attributes.
+// One operator of a chain, with its attributes.
 struct ChainOperator {
   std::string name;
   nlohmann::json attrs;

@@ -15,7 +15,7 @@
 namespace tilewright::rpc {
 namespace {
 
-std::atomic<const std::function<Status()>*> wait_check{nullptr};  // kept for the life of the process
+std::atomic<const std::function<Status()>*> wait_check{nullptr};  // never freed
 
 class SocketChannel : public Channel {
  public:

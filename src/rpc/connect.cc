@@ -138,7 +138,7 @@ Result<std::unique_ptr<Channel>> connect_session(const std::string& host, int po
   hello.write_bytes(name.data(), name.size());
   TW_TRY_STATUS(channel->write(hello.str()));
   int32_t answer = 0, size = 0;
-  TW_TRY_STATUS(read_number(*channel, &answer));  // a server that is busy lets its clients wait
+  TW_TRY_STATUS(read_number(*channel, &answer));  // a busy server makes its clients wait
   if (answer == kSessionMagic + 2 && key.find(':') != std::string::npos)
     return Diagnostic(kTokenRefused, "the server does not take this ticket: it was used, or is for another one", {},
                       "ask the tracker for a new one");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From addresses to connections: of a client to a server or a tracker, and of those who listen.
+// Establishes connections: of clients to servers and trackers, and listening sockets.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -10,27 +10,27 @@
 
 namespace tilewright::rpc {
 
-// How a door is opened: with a token; without, for programs of the classic stack on this machine only.
+// How a connection is authenticated: by a token, or not at all, for classic programs on this machine only.
 struct Door {
   bool plaintext = false;
-  std::string token_path;  // empty: the user's default, made on first use
+  std::string token_path;  // empty: the user's default, created on first use
   std::chrono::milliseconds patience{5000};
 };
 
-// Errors: InvalidArgument (no such host), ConnectionLost (nobody listens), TimeLimit.
+// Errors: InvalidArgument (no such host), ConnectionLost (refused), TimeLimit.
 Result<int> tcp_connect(const std::string& host, int port, std::chrono::milliseconds patience);
 bool is_loopback(const std::string& host);
-// A socket that listens on the first free port of the range. Error: CannotWrite (all are taken).
+// A socket listening on the first free port of the range. Error: CannotWrite (all are taken).
 Result<int> tcp_listen(const std::string& host, int port, int port_end, int* chosen);
-// "10.0.0.7" of whoever is at the other end.
+// The peer's address, as "10.0.0.7".
 std::string peer_host(int socket);
 
-// A connection without or with TLS. Errors: those of tcp_connect and tls_connect; InvalidArgument (plaintext to another
-// machine). `later`: how long the other side may be silent; 0: for ever.
+// A connection with or without TLS. Errors: those of tcp_connect and tls_connect; InvalidArgument (plaintext to another
+// machine). `later`: how long the peer may be silent afterwards; 0: forever.
 Result<std::unique_ptr<Channel>> connect_channel(const std::string& host, int port, const Door& door,
                                                  std::chrono::milliseconds later = {});
-// The same as a session: `key` is what the server calls itself, or a tracker's ticket. Errors: TokenRefused (a ticket
-// that is not, or no more), InvalidArgument (another key). A session that ends after `limit` is not waited for longer.
+// Opens a session: `key` is the server's key, or a tracker's ticket. Errors: TokenRefused (an invalid or used ticket),
+// InvalidArgument (another key). If the session ends after `limit`, calls do not wait longer.
 Result<std::unique_ptr<Channel>> connect_session(const std::string& host, int port, const std::string& key,
                                                  std::chrono::milliseconds limit, const Door& door);
 
@@ -46,7 +46,7 @@ class TrackerConnection {
   explicit TrackerConnection(std::unique_ptr<Channel> channel) : channel_(std::move(channel)) {}
   std::unique_ptr<Channel> channel_;
 };
-// Its messages: i32 length, JSON.
+// Tracker messages: i32 length, JSON.
 Status write_message(Channel& channel, const std::string& text);
 Result<std::string> read_message(Channel& channel);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of a session: what is asked, and waiting for answers.
+// Frames of a session: sending requests and waiting for answers.
 #include "rpc/endpoint.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Result<Endpoint::Head> Endpoint::read_head() {
   for (;;) {
     uint64_t bytes = 0;
     TW_TRY_STATUS(channel_->read({reinterpret_cast<char*>(&bytes), sizeof bytes}));
-    if (bytes == 0) continue;  // an empty frame says nothing
+    if (bytes == 0) continue;  // empty frames are ignored
     if (bytes < sizeof(int32_t) || bytes > kMaxTransfer + kMaxFrame)
       return Diagnostic(ErrorCode::kProtocolError, format("a frame of {} bytes", bytes), "remote");
     Head head;
@@ -33,7 +33,7 @@ Result<Endpoint::Head> Endpoint::read_head() {
   }
 }
 
-// A length is only a claim: memory grows with what comes.
+// The length is untrusted: memory grows with the received data.
 Result<std::string> Endpoint::read_body(uint64_t bytes) {
   std::string body;
   while (body.size() < bytes) {
@@ -57,7 +57,7 @@ Result<std::vector<WireValue>> Endpoint::exchange(std::string_view request, std:
   release_queued();
   if (broken_) return ended();
   Status sent = send(request, bytes);
-  // Who refuses a frame says why before it closes: that counts for more than that it closed.
+  // A peer that rejects a frame sends the reason before it closes: prefer that to the connection error.
   if (!sent.ok() && sent.error().code != ErrorCode::kConnectionLost) broken_ = true;
   for (;;) {
     auto head = read_head();
@@ -215,7 +215,7 @@ void Endpoint::shutdown() {
   if (!broken_) static_cast<void>(send(frame(Code::kShutdown, std::string_view())).ok());
   broken_ = true;
   channel_->close();
-  lent_.clear();  // a callback may hold what holds this session
+  lent_.clear();  // a callback may hold a reference to this session's owner
 }
 
 void Endpoint::release_later(uint64_t handle, int32_t kind) {
@@ -223,9 +223,10 @@ void Endpoint::release_later(uint64_t handle, int32_t kind) {
   freed_.emplace_back(handle, kind);
 }
 
-// Objects may die in any thread and at any time, so they only leave a note, which the next request takes along.
+// Proxies may be destroyed in any thread at any time, so their handles are only queued; the next request sends them
+// along.
 void Endpoint::release_queued() {
-  if (releasing_) return;  // each of these is an exchange itself
+  if (releasing_) return;  // each release is an exchange itself
   releasing_ = true;
   struct Done {
     bool* flag;

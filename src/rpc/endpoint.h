@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a session. Both ends are alike: each may ask (find, call, copy) and each serves what the other asks, also
-// while it waits for an answer, which is how callbacks run. Functions, modules and tensors of the other side are
-// numbers here, wrapped as functions, modules and tensors of the runtime that send each call across.
+// One end of a session. Both ends are alike: each can send requests (find, call, copy), and serves the other's requests
+// even while it waits for an answer, which enables callbacks. Remote functions, modules and tensors are handles,
+// wrapped as runtime functions, modules and tensors that forward each call.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -20,32 +20,32 @@
 
 namespace tilewright::rpc {
 
-// A device of the other end is the same type there, plus this for each session before it in the table of sessions.
+// A remote device has its device type plus this for each preceding session in the session table.
 inline constexpr int32_t kSessionStep = 128;
 inline constexpr std::string_view kUpload = "tvm.rpc.server.upload";
 
 class Endpoint : public std::enable_shared_from_this<Endpoint> {
  public:
-  // Takes a file whose bytes are still coming: `read` fills what it is given. Refusing must not read.
+  // Receives a file while it is being sent: `read` fills the given buffer. To refuse a file, do not read.
   using Upload = std::function<Status(const std::string& name, uint64_t bytes,
                                       const std::function<Status(std::span<char>)>& read)>;
 
-  // `step`: what devices of the other end have more than they have there; 0 on the side that serves a session.
+  // `step`: what is added to the types of remote devices; 0 on the serving side.
   Endpoint(std::unique_ptr<Channel> channel, int32_t step) : channel_(std::move(channel)), step_(step) {}
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
   ~Endpoint();
 
-  // ---- asking. Errors: what the other side reported; ConnectionLost, TimeLimit, ProtocolError.
+  // ---- requests. Errors: those reported by the peer; ConnectionLost, TimeLimit, ProtocolError.
   Status start(std::span<const std::string> constructor);
-  // A function by its global name; empty when there is none.
+  // A remote global function; null if there is none.
   Result<tw_function*> find(std::string_view name);
   Result<OwnedValue> call(uint64_t function, std::span<const tw_value> args);
-  // A tensor of the other side as a value of ours, which frees it. `scope` may be empty.
+  // Allocates a remote tensor; the returned value frees it. `scope` may be empty.
   Result<OwnedValue> allocate(DLDevice device, DLDataType dtype, std::span<const int64_t> shape,
                               std::string_view scope);
   Status copy_to(const DLTensor& remote, std::span<const char> bytes);
-  // Frames of the other end are short: copies go in pieces of so many bytes.
+  // Limits the peer's frame size: copies are split into pieces of this many bytes.
   void copies_at_most(uint64_t bytes) { most_copied_ = bytes; }
   Status copy_from(const DLTensor& remote, std::span<char> bytes);
   Status copy_among(const DLTensor& from, const DLTensor& to);
@@ -54,24 +54,24 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   // Ends the session; later calls fail.
   void shutdown();
   int32_t step() const { return step_; }
-  // When the server ends the session; what is lost after that is a matter of time.
+  // The time at which the server ends the session; a later loss is reported as TimeLimit.
   void ends_at(std::chrono::steady_clock::time_point end) { end_ = end; }
 
   // ---- serving
-  // Takes a file that is here, open, and closed by who calls.
+  // Receives an uploaded file as an open descriptor, which the caller closes.
   using Adopt = std::function<Status(const std::string& name, uint64_t bytes, int file)>;
   void take_uploads(Upload upload, Adopt adopt = {}) { upload_ = std::move(upload), adopt_ = std::move(adopt); }
-  // Until the other side ends the session. Errors: ConnectionLost, ProtocolError, TimeLimit.
+  // Serves until the peer ends the session. Errors: ConnectionLost, ProtocolError, TimeLimit.
   Status serve();
 
  private:
-  struct Lent;  // arguments as values of the runtime, with what they need
-  struct Wire;  // values of the runtime as those of a frame
+  struct Lent;  // arguments as runtime values, with what keeps them alive
+  struct Wire;  // runtime values in wire form, likewise
   using Guard = std::unique_lock<std::recursive_mutex>;
 
   // endpoint.cc: frames.
   struct Head {
-    uint64_t body = 0;  // bytes
+    uint64_t body = 0;  // size of the body
     Code code = Code::kNone;
   };
   Result<Head> read_head();
@@ -79,7 +79,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   Status send(std::string_view head, std::string_view bytes = {});
   Status copy_piece_to(const WireTensor& to, std::span<const char> bytes);
   Status copy_piece_from(const WireTensor& from, std::span<char> bytes);
-  // Sends a request and serves what comes before its answer. kReturn's values are in `*body`.
+  // Sends a request and serves incoming ones until its answer arrives. The values of a kReturn point into `*body`.
   Result<std::vector<WireValue>> exchange(std::string_view request, std::string_view bytes, std::string* body,
                                           std::span<char> raw = {});
   Result<std::vector<WireValue>> ask(Code code, std::span<const WireValue> values, std::string* body);
@@ -117,12 +117,12 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   uint64_t most_copied_ = ~uint64_t{0};
   Adopt adopt_;
   std::recursive_mutex mutex_;  // one exchange at a time
-  bool broken_ = false;         // the bytes that come next belong to nothing: nothing more is sent
+  bool broken_ = false;         // the stream is out of sync: nothing more is sent
   bool releasing_ = false;
   HandleTable lent_;
   std::set<uint64_t> upload_functions_;
   std::mutex proxies_mutex_;
-  std::map<const void*, uint64_t> proxies_;  // functions and modules that stand for the other side's
+  std::map<const void*, uint64_t> proxies_;  // handles of remote functions and modules, by their local proxies
   std::vector<std::pair<uint64_t, int32_t>> freed_;
   friend struct Proxy;
 };

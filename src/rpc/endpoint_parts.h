@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What values of a frame need while a call lasts; for the files of Endpoint.
+// Keeps a frame's values alive during a call; shared by the files of Endpoint.
 #pragma once
 #include <deque>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace tilewright::rpc {
 
-// The layout of a tensor; its data is somebody's number. Error: InvalidArgument (one with gaps).
+// A tensor's layout, with its data pointer as a handle. Error: InvalidArgument (not compact).
 Result<WireTensor> describe_tensor(const DLTensor& tensor);
-// The bytes of a tensor in this process's memory. Errors: InvalidArgument.
+// The bytes of a tensor in this process. Errors: InvalidArgument.
 Result<std::span<char>> host_bytes(const DLTensor& tensor);
 
-// Gives a reference back at the end.
+// Releases its reference at the end.
 class HeldFunction {
  public:
   explicit HeldFunction(tw_function* owned) : function_(owned) {}
@@ -42,7 +42,7 @@ struct Endpoint::Wire {
   ~Wire() {
     for (const uint64_t handle : borrowed) static_cast<void>(table->release(handle).ok());
   }
-  // A tensor of this process, for as long as the call lasts.
+  // Lends a local tensor to the peer for the duration of a call.
   Result<WireTensor> lend(const DLTensor& tensor, HandleTable* handles) {
     WireTensor wire = TW_TRY(describe_tensor(tensor));
     wire.data = handles->borrow(TW_TRY(host_bytes(tensor)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one end of a session does for the other.
+// Serves the peer's requests.
 #include <unistd.h>
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace tilewright::rpc {
 namespace {
 
 constexpr int64_t kAttributeExists = 0;
-// More than these are no plain function calls, but somebody's mistake.
+// More handles than this indicate a defect in the peer.
 constexpr size_t kMaxHandles = size_t{1} << 20;
 
 Diagnostic not_as_asked(const char* what) {
@@ -53,7 +53,8 @@ Status Endpoint::serve() {
     if (head.ok() && head->code == Code::kShutdown) return Ok{};
     Status served = head.ok() ? serve_one(*head, &guard) : Status(std::move(head).error());
     if (served.ok()) continue;
-    if (served.error().code == ErrorCode::kProtocolError) {  // the last words: the stream is out of step
+    // sends the reason before closing, since the stream is out of sync
+    if (served.error().code == ErrorCode::kProtocolError) {
       const std::string text = error_text(served.error());
       const std::vector<WireValue> words{WireValue::of_text(text)};
       static_cast<void>(send(frame(Code::kException, words)).ok());
@@ -65,11 +66,11 @@ Status Endpoint::serve() {
 
 Status Endpoint::answer(Code code, std::string_view body, Guard* guard) {
   if (guard && !guard->owns_lock()) guard->lock();
-  if (step_ == 0) release_queued();  // callbacks that are done with; whoever waits for this answer hears it first
+  if (step_ == 0) release_queued();  // releases finished callbacks before the answer is sent
   return send(frame_head(code, body.size()), body);
 }
 
-// Errors end the session; a function that fails is an answer.
+// An error ends the session; a failing function is an ordinary answer.
 Status Endpoint::serve_one(const Head& head, Guard* guard) {
   if (head.code == Code::kCopyFromRemote || head.code == Code::kCopyToRemote) return serve_copy(head);
   Wire keep(&lent_);
@@ -115,13 +116,14 @@ Result<std::vector<WireValue>> Endpoint::serve_call(std::string_view body, Wire*
   ByteReader in = reader_of(body);
   const auto handle = in.read<uint64_t>();
   const auto values = TW_TRY(read_values(in));
-  const HeldFunction function(tw_function_retain(TW_TRY(lent_.function(handle))));  // it may free itself
+  // the call may release the function itself
+  const HeldFunction function(tw_function_retain(TW_TRY(lent_.function(handle))));
   if (lent_.size() > kMaxHandles)
     return Diagnostic(ErrorCode::kLimitExceeded, "the session holds a million objects", "remote", "free some");
   Lent args;
   std::vector<tw_value> given;
   for (const WireValue& value : values) given.push_back(TW_TRY(from_wire(value, &args)));
-  if (guard) guard->unlock();  // other threads of the function may call back meanwhile
+  if (guard) guard->unlock();  // meanwhile other threads of the function may call back
   auto result = call_function(function.get(), given.data(), given.size());
   if (guard) guard->lock();
   return result_to_wire(TW_TRY(std::move(result)), keep);
@@ -204,13 +206,13 @@ Result<std::vector<WireValue>> Endpoint::serve_request(Code code, std::string_vi
     case Code::kStreamSync:
     case Code::kFreeStream:
     case Code::kSetStream:
-      return nothing;  // nothing is ever under way on the CPU
+      return nothing;  // CPU operations are never asynchronous
     default:
       return not_as_asked("that there is not");
   }
 }
 
-// (name, bytes), read as it comes: the file need not fit in memory.
+// (name, bytes), streamed: the file need not fit in memory.
 Status Endpoint::serve_upload(uint64_t rest) {
   const auto take = [&](uint64_t bytes) -> Result<std::string> {
     if (bytes > rest) return not_as_asked("of another length than it says");
@@ -235,7 +237,7 @@ Status Endpoint::serve_upload(uint64_t rest) {
     return channel_->read(out);
   };
   Status taken = upload_(name, bytes, read);
-  std::string ignored;  // of a refused file the rest is read, so that the answer belongs to it
+  std::string ignored;  // the rest of a refused file is skipped, to stay in sync
   while (left > 0) {
     ignored.resize(std::min<uint64_t>(left, 1 << 20));
     left -= ignored.size();
@@ -244,8 +246,8 @@ Status Endpoint::serve_upload(uint64_t rest) {
   return taken;
 }
 
-// (number of what is called, bytes of the file, its name): the server has written the file already. Of another function
-// than the one for uploads it is an argument like others.
+// (handle of the callee, file size, its name): the server has already written the file. If the callee is not the upload
+// function, the file is an ordinary argument.
 Result<std::vector<WireValue>> Endpoint::serve_uploaded(uint64_t bytes, Wire* keep, Guard* guard) {
   constexpr uint64_t kMost = 3 * sizeof(uint64_t) + 255;
   if (bytes > kMost) return not_as_asked("that there is not");
@@ -278,7 +280,7 @@ Result<std::vector<WireValue>> Endpoint::serve_uploaded(uint64_t bytes, Wire* ke
   return serve_call(call.str(), keep, guard);
 }
 
-// Bytes go from the connection to the tensor, or back, without a stop between.
+// Bytes go directly between connection and tensor.
 Status Endpoint::serve_copy(const Head& head) {
   const bool inwards = head.code == Code::kCopyToRemote;
   constexpr uint64_t kFixed = 8 + 4 + 4 + 4 + 4 + 8 + 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values between the runtime and a session's frames, and what stands here for what lies there.
+// Conversion between runtime values and wire values, and proxies for remote objects.
 #include <optional>
 
 #include "base/format.h"
@@ -8,7 +8,7 @@
 
 namespace tilewright::rpc {
 
-// What stands for an object of the other side: it keeps the session, and frees the object.
+// A proxy of a remote object: keeps the session alive and frees the object.
 struct Proxy {
   std::shared_ptr<Endpoint> endpoint;
   uint64_t handle = 0;
@@ -35,7 +35,7 @@ struct Proxy {
   }
   static int32_t get_function(void* context, const char* name, tw_function** out) {
     const auto* proxy = static_cast<Proxy*>(context);
-    // Names of its session: a global function of the other side, and what its devices carry.
+    // Session functions: global functions of the peer, and the session's index.
     constexpr std::string_view kGlobal = "__session__:";
     if (std::string_view(name).starts_with(kGlobal)) {
       auto global = proxy->endpoint->find(name + kGlobal.size());
@@ -56,7 +56,7 @@ struct Proxy {
     values[1].as.str = name;
     values[1].size = std::string_view(name).size();
     values[2].kind = TW_INT;
-    values[2].as.i = 1;  // what it imports, too
+    values[2].as.i = 1;  // including imports
     auto function = call_function(*found, values, 3);
     tw_function_free(*found);
     if (!function.ok()) return reported(function.error());
@@ -171,7 +171,7 @@ Result<WireValue> Endpoint::to_wire(const tw_value& value, Wire* keep, int depth
     case TW_NDARRAY: {
       const DLTensor& tensor = value.kind == TW_TENSOR ? *value.as.tensor : value.as.ndarray->dl_tensor;
       if (step_ != 0) return WireValue::of_tensor(TW_TRY(remote_tensor(tensor)));
-      return WireValue::of_tensor(TW_TRY(keep->lend(tensor, &lent_)));  // the server's own, to a callback
+      return WireValue::of_tensor(TW_TRY(keep->lend(tensor, &lent_)));  // the server's own tensor, passed to a callback
     }
     case TW_ARRAY:
       if (depth >= 8) return Diagnostic(ErrorCode::kInvalidArgument, "lists in lists, deeper than 8", "remote");
@@ -183,12 +183,12 @@ Result<WireValue> Endpoint::to_wire(const tw_value& value, Wire* keep, int depth
   }
 }
 
-// A value in a list of results: objects that go with it belong to the table, and tensors own themselves.
+// A value in a list of results: objects it refers to are added to the handle table, and tensors own their memory.
 Result<WireValue> Endpoint::item_to_wire(const tw_value& item, Wire* keep, int depth) {
   switch (item.kind) {
     case TW_FUNCTION: {
       WireValue wire = TW_TRY(to_wire(item, keep, depth));
-      wire.handle ^= kOfOtherSide;  // in a result, numbers without the bit are those of who answers
+      wire.handle ^= kOfOtherSide;  // in a result, handles without the bit belong to the answering side
       return wire;
     }
     case TW_MODULE:
@@ -205,7 +205,7 @@ Result<WireValue> Endpoint::item_to_wire(const tw_value& item, Wire* keep, int d
       wire.kind = TW_ARRAY;
       for (uint64_t i = 0; i < item.size; ++i) {
         wire.items.push_back(TW_TRY(item_to_wire(item.as.array[i], keep, depth + 1)));
-        if (item.as.array[i].kind == TW_NDARRAY) item.as.array[i].kind = TW_NULL;  // passed on
+        if (item.as.array[i].kind == TW_NDARRAY) item.as.array[i].kind = TW_NULL;  // ownership was transferred
       }
       return wire;
     }
@@ -218,11 +218,11 @@ Result<std::vector<WireValue>> Endpoint::result_to_wire(OwnedValue value, Wire* 
   const int32_t kind = value.get().kind;
   WireValue wire = TW_TRY(item_to_wire(value.get(), keep, 0));
   std::vector<WireValue> values{WireValue::of(kind)};
-  if (kind == TW_NDARRAY) value.release();  // the table has it
+  if (kind == TW_NDARRAY) value.release();  // owned by the table now
   if (kind == TW_FUNCTION || kind == TW_MODULE) wire.kind = TW_HANDLE;
   values.push_back(std::move(wire));
   if (kind == TW_NDARRAY) values.push_back(WireValue::of_handle(values[1].tensor.data));
-  keep->result = std::move(value);  // texts in the frame point into it
+  keep->result = std::move(value);  // strings in the frame point into it
   return values;
 }
 
@@ -253,7 +253,7 @@ Result<tw_value> Endpoint::from_wire(const WireValue& wire, Lent* keep) {
       return value;
     case TW_STR:
     case TW_BYTES: {
-      const std::string& text = keep->texts.emplace_back(wire.text);  // a zero follows
+      const std::string& text = keep->texts.emplace_back(wire.text);  // NUL-terminated
       value.as.str = text.c_str();
       value.size = text.size();
       return value;
@@ -345,7 +345,7 @@ Result<OwnedValue> Endpoint::result_from_wire(std::span<const WireValue> values)
     value.kind = static_cast<int32_t>(kind);
   }
   if (kind == TW_NDARRAY && values.size() == 3 && value.kind == TW_TENSOR && values[2].handle != value.tensor.data) {
-    // A server of the classic stack has one number for the bytes and one for who frees them.
+    // A classic server uses separate handles for the data and for its owner.
     auto* proxy = new Proxy{shared_from_this(), values[2].handle, TW_NDARRAY, nullptr};
     WireTensor tensor = value.tensor;
     const DLDevice device = moved_device(tensor.device, step_);
@@ -362,7 +362,7 @@ Result<OwnedValue> Endpoint::call(uint64_t function, std::span<const tw_value> a
   Wire keep(&lent_);
   std::vector<WireValue> values;
   for (const tw_value& arg : args) values.push_back(TW_TRY(to_wire(arg, &keep, 0)));
-  // The bytes of a long last argument go out from where they lie.
+  // A long last bytes argument is sent directly from its memory.
   std::string_view tail;
   if (!values.empty() && values.back().kind == TW_BYTES && values.back().text.size() >= 4096) tail = values.back().text;
   ByteWriter request;

@@ -13,7 +13,7 @@ namespace tilewright::rpc {
 HandleTable::~HandleTable() { clear(); }
 
 void HandleTable::clear() {
-  const auto entries = std::exchange(entries_, {});  // first: freeing may call whoever looks here again
+  const auto entries = std::exchange(entries_, {});  // detached first: freeing may access this table again
   for (const auto& [handle, entry] : entries) free_entry(entry);
 }
 
@@ -52,7 +52,7 @@ Result<uint64_t> HandleTable::allocate(uint64_t bytes, uint64_t alignment) {
   uint64_t aligned = 64;
   while (aligned < alignment && aligned < 4096) aligned *= 2;
   void* memory = nullptr;
-  // Room for one more byte: an empty tensor has an address, too.
+  // One byte extra, so that empty tensors have an address, too.
   if (bytes > (uint64_t{1} << 46) || ::posix_memalign(&memory, aligned, bytes + 1) != 0)
     return Diagnostic(ErrorCode::kLimitExceeded, format("no memory for a tensor of {} bytes", bytes), "remote",
                       "free tensors of the session, or raise the server's --memory");
@@ -95,7 +95,7 @@ Result<std::span<char>> HandleTable::memory(uint64_t handle) const {
 
 Status HandleTable::release(uint64_t handle) {
   TW_TRY(find(handle, "object"));
-  const auto node = entries_.extract(handle);  // first: freeing may call whoever looks here again
+  const auto node = entries_.extract(handle);  // detached first: freeing may access this table again
   free_entry(node.mapped());
   return Ok{};
 }

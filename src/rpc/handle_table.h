@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one side of a session lends the other: functions, modules, tensors and memory, by numbers that start at 1 and
-// are never used again. A number from outside is looked up, never followed.
+// Objects lent to the peer, functions, modules, tensors and memory, by handles that start at 1 and are never reused. A
+// handle from outside is looked up, never dereferenced.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,23 +18,23 @@ class HandleTable {
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
   ~HandleTable();
-  // Each takes the reference.
+  // Each takes ownership of the reference.
   uint64_t add(tw_function* function);
   uint64_t add(tw_module* module);
-  // A tensor and its bytes; only the tensors that own themselves have a deleter to call.
+  // A tensor with its bytes; only tensors that own their memory have a deleter.
   uint64_t add(DLManagedTensor* tensor, std::span<char> bytes);
-  // Someone else's memory, until it is released.
+  // Registers memory owned by someone else, until it is released.
   uint64_t borrow(std::span<char> bytes);
   // Zeroed memory. Error: LimitExceeded.
   Result<uint64_t> allocate(uint64_t bytes, uint64_t alignment);
 
-  // Error: InvalidArgument (no such number, or of another kind).
+  // Error: InvalidArgument (no such handle, or of another kind).
   Result<tw_function*> function(uint64_t handle) const;
   Result<tw_module*> module(uint64_t handle) const;
   Result<std::span<char>> memory(uint64_t handle) const;
-  // Gives it back. Error: InvalidArgument.
+  // Removes and frees an entry. Error: InvalidArgument.
   Status release(uint64_t handle);
-  // Gives everything back.
+  // Removes and frees all entries.
   void clear();
   size_t size() const { return entries_.size(); }
 

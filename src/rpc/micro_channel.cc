@@ -26,7 +26,7 @@ class MicroChannel : public Channel {
   MicroChannel(int socket, std::chrono::milliseconds patience) : socket_(socket), patience_(patience) {}
   ~MicroChannel() override { ::close(socket_); }
 
-  // The device may be starting, or be in the middle of what nobody waits for any more.
+  // The device may still be starting, or be sending the rest of an abandoned answer.
   Status begin(std::chrono::milliseconds limit) {
     static std::atomic<unsigned> sessions{static_cast<unsigned>(getpid())};
     const auto end = std::chrono::steady_clock::now() + limit;
@@ -66,7 +66,7 @@ class MicroChannel : public Channel {
     return n;
   }
 
-  // A packet for each whole frame.
+  // Sends each complete frame as a packet.
   Status write(std::string_view bytes) override {
     waiting_ += bytes;
     for (;;) {
@@ -87,7 +87,7 @@ class MicroChannel : public Channel {
   }
 
  private:
-  static constexpr size_t kHead = 3;  // a session's two bytes and the kind
+  static constexpr size_t kHead = 3;  // two bytes for the session, one for the kind
 
   std::string message(Message kind, std::string_view body) const {
     std::string out(session_, 2);
@@ -107,7 +107,7 @@ class MicroChannel : public Channel {
     return Ok{};
   }
 
-  // Whether a packet came; bytes that complete none are progress, too.
+  // Whether a packet was completed; partial data counts as progress, too.
   Result<bool> packet(std::chrono::milliseconds patience) {
     while (line_at_ == line_.size()) {
       TW_TRY_STATUS(wait_for(socket_, POLLIN, patience));

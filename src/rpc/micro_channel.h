@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device on a serial line as the other end of a session: the session's frames in packets with checksums
-// (crt/include/tvm/runtime/crt/rpc_common.h says how they look).
+// A session over a serial line: frames are sent in packets with checksums, in the format of
+// crt/include/tvm/runtime/crt/rpc_common.h.
 #pragma once
 #include "rpc/channel.h"
 
@@ -10,11 +10,11 @@ uint16_t packet_crc(std::string_view bytes, uint16_t before = 0xffff);
 // A payload as a packet.
 std::string make_packet(std::string_view payload);
 
-// Bytes of a line, one by one, to packets.
+// Reassembles packets from the bytes of a line.
 class PacketReader {
  public:
   explicit PacketReader(size_t most) : most_(most) {}
-  // Whether a packet is complete now: payload() has it. What is damaged or too long is dropped.
+  // Whether a packet is complete: payload() returns it. Damaged and overlong packets are dropped.
   bool take(char byte);
   const std::string& payload() const { return payload_; }
 
@@ -28,8 +28,8 @@ class PacketReader {
   uint32_t length_ = 0;
 };
 
-// Over a socket that it owns. Asks the device for a session until it answers, `start` long; later a device that is
-// silent for `patience` is an error (zero: it may think for ever). Errors: TimeLimit, ConnectionLost.
+// A channel that owns a socket. Requests a session until the device answers, for up to `start`; afterwards silence of
+// `patience` is an error (zero: no limit). Errors: TimeLimit, ConnectionLost.
 Result<std::unique_ptr<Channel>> micro_channel(int socket, std::chrono::milliseconds start,
                                                std::chrono::milliseconds patience);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side as functions by name ("rpc.Connect", ...), in a library that is loaded where sessions are wanted:
-// programs that want none need no TLS.
+// The client side as named functions ("rpc.Connect", ...), in a separate library that is loaded on demand: other
+// programs need no TLS.
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -18,10 +18,11 @@ namespace {
 
 using Values = std::span<const tw_value>;
 
-// Sessions by the number that their devices carry.
+// Sessions by index.
 std::mutex sessions_mutex;
 std::map<int32_t, std::weak_ptr<Endpoint>>& sessions() {
-  static auto* const table = new std::map<int32_t, std::weak_ptr<Endpoint>>;  // outlives whoever ends last
+  // never destroyed, for sessions that end at exit
+  static auto* const table = new std::map<int32_t, std::weak_ptr<Endpoint>>;
   return *table;
 }
 
@@ -68,7 +69,7 @@ Result<Door> door_at(Values args, size_t i) {  // token file, plaintext, patienc
   return door;
 }
 
-// A session as a module: its functions are the other side's by their global names, and a few of its own.
+// A session as a module: its functions are the peer's global functions, and some of its own.
 struct SessionModule {
   std::shared_ptr<Endpoint> endpoint;
   static int32_t close(void* context, const tw_value*, int32_t, tw_value*) {
@@ -86,7 +87,7 @@ struct SessionModule {
   static void free(void* context) { delete static_cast<SessionModule*>(context); }
 };
 
-// [the session's module, what its devices carry]
+// Returns [the session's module, its index].
 Result<OwnedValue> begin_session(std::unique_ptr<Channel> channel, std::chrono::milliseconds limit,
                                  uint64_t most_copied = ~uint64_t{0}) {
   int32_t number = 1;
@@ -104,7 +105,7 @@ Result<OwnedValue> begin_session(std::unique_ptr<Channel> channel, std::chrono::
   kind.size = sizeof kind;
   kind.type_key = "rpc.session";
   kind.get_function = SessionModule::get_function;
-  kind.free_context = SessionModule::free;  // the session lasts as long as anything of it
+  kind.free_context = SessionModule::free;  // anything of the session keeps it alive
   OwnedValue out;
   TW_TRY_STATUS(checked(tw_value_set_array(out.out(), 2)));
   tw_module* module = nullptr;
@@ -126,24 +127,24 @@ Result<OwnedValue> connect(Values args) {
                        limit);
 }
 
-// (descriptor of a socket): a session with whoever is at its other end.
+// (descriptor of a socket): a session with its peer.
 Result<OwnedValue> connect_socket(Values args) {
   return begin_session(socket_channel(static_cast<int>(TW_TRY(integer_at(args, 0)))), {});
 }
 
-// (descriptor of a socket, seconds until the device must have begun, seconds that it may be silent): a session with a
-// device on a serial line.
+// (descriptor of a socket, seconds for the start, seconds of permitted silence): a session with a device on a serial
+// line.
 Result<OwnedValue> connect_micro(Values args) {
   const auto socket = static_cast<int>(TW_TRY(integer_at(args, 0)));
   auto channel = TW_TRY(micro_channel(socket, TW_TRY(seconds_at(args, 1)), TW_TRY(seconds_at(args, 2))));
-  constexpr uint64_t kSmallestCopies = 256;  // until the device has said how long its packets may be
+  constexpr uint64_t kSmallestCopies = 256;  // until the device has reported its packet size
   OwnedValue session = TW_TRY(begin_session(std::move(channel), {}, kSmallestCopies));
   const std::shared_ptr<Endpoint> endpoint =
       TW_TRY(session_of(moved_device({kDLCPU, 0}, static_cast<int32_t>(session.get().as.array[1].as.i))));
   const HeldFunction size(TW_TRY(endpoint->find("tvm.rpc.server.GetCRTMaxPacketSize")));
   if (!size.get()) return session;
   const OwnedValue most = TW_TRY(call_function(size.get(), nullptr, 0));
-  // A copy's head: a session's, a frame's, and a tensor of up to sixteen dimensions.
+  // Overhead of a copy: session header, frame header, and a tensor of up to sixteen dimensions.
   constexpr int64_t kHead = 3 + 12 + 40 + 16 * 8;
   if (most.get().kind == TW_INT && most.get().as.i > 2 * kHead)
     endpoint->copies_at_most(static_cast<uint64_t>(most.get().as.i - kHead));
@@ -179,7 +180,7 @@ Result<OwnedValue> connect_tracker(Values args) {
   return out;
 }
 
-// (shape, dtype as a tensor of it, device, scope) -> a tensor there.
+// (shape, tensor that gives the dtype, device, scope) -> a remote tensor.
 Result<OwnedValue> new_tensor(Values args) {
   if (args.size() != 4 || args[0].kind != TW_ARRAY || args[2].kind != TW_DEVICE) return wants("a shape and a device");
   std::vector<int64_t> shape;
@@ -196,7 +197,7 @@ Result<uint64_t> compact_bytes(const DLTensor& tensor) {
   return byte_size(facts);
 }
 
-// (from, to): whatever is remote of them. A local one is compact.
+// (from, to): either or both can be remote; a local one must be compact.
 Result<OwnedValue> copy(Values args) {
   const DLTensor* from = TW_TRY(tensor_at(args, 0));
   const DLTensor* to = TW_TRY(tensor_at(args, 1));
@@ -220,7 +221,7 @@ Result<OwnedValue> copy(Values args) {
   return OwnedValue();
 }
 
-// (tensor, shape, dtype as a tensor of it, offset in bytes): the same memory in another way.
+// (tensor, shape, tensor that gives the dtype, byte offset): a view of the memory.
 Result<OwnedValue> view(Values args) {
   if (args.size() != 4 || args[0].kind != TW_TENSOR || args[1].kind != TW_ARRAY) return wants("a tensor and a shape");
   const DLTensor& whole = *args[0].as.tensor;
@@ -238,7 +239,7 @@ Result<OwnedValue> view(Values args) {
                       format("a view of {} bytes at {} of a tensor of {}", bytes, offset, room), "remote",
                       "a view cannot be larger than what it looks at");
   tw_value out{};
-  out.kind = TW_NDARRAY;  // whoever makes it keeps the whole
+  out.kind = TW_NDARRAY;  // the caller keeps the original alive
   out.as.ndarray = managed_tensor(whole.data, whole.device, part.dtype, shape.data(), shape.size(),
                                   whole.byte_offset + static_cast<uint64_t>(offset), nullptr, nullptr);
   return OwnedValue(out);
@@ -254,7 +255,7 @@ Result<OwnedValue> sync(Values args) {
   TW_TRY_STATUS(TW_TRY(session_of(args[0].as.device))->sync(args[0].as.device));
   return OwnedValue();
 }
-// (function): called while calls wait for the other side; its error ends the wait, and with it the session.
+// (function): called while waiting for the peer; its error ends the wait and the session.
 Result<OwnedValue> on_wait(Values args) {
   if (args.size() != 1 || args[0].kind != TW_FUNCTION) return wants("a function");
   tw_function* check = tw_function_retain(args[0].as.function);

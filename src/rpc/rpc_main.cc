@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small program: a server of sessions, a session, a tracker, tokens. It has the runtime and no compiler, and is
-// what `tilewright rpc-server`, `rpc-tracker` and `token` run.
+// The small program for RPC servers, sessions, trackers and tokens. It contains the runtime but no compiler, and
+// implements `tilewright rpc-server`, `rpc-tracker` and `token`.
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 namespace tilewright::rpc {
 namespace {
 
-// One option: what it fills, and its line of help. Without a value: a flag.
+// An option, its variable and its help line. Without a value: a flag.
 struct Option {
   const char* name = "";
   const char* value = "";
@@ -72,7 +72,7 @@ Result<bool> parse_options(const std::string& verb, const char* about, std::span
   return true;
 }
 
-// Readable when the process should end.
+// A descriptor that becomes readable when the process should end.
 int stop_signals() {
   sigset_t signals;
   sigemptyset(&signals);

@@ -23,10 +23,10 @@ namespace {
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr milliseconds kGrace{2000};  // for a session whose client is gone
+constexpr milliseconds kGrace{2000};  // for a session whose client has disconnected
 constexpr milliseconds kFarewell{500};
 constexpr milliseconds kTrackerPing{1000};
-constexpr int kUnusedPings = 10;  // a ticket that nobody shows is offered anew
+constexpr int kUnusedPings = 10;  // after so many pings an unused ticket is replaced
 constexpr unsigned char kTlsStart = 0x16;
 
 std::string new_ticket(const std::string& key) {
@@ -37,7 +37,7 @@ std::string new_ticket(const std::string& key) {
   return text;
 }
 
-// "client:KEY -timeout=3" in parts.
+// Parses "client:KEY -timeout=3".
 struct ClientKey {
   std::string key;
   milliseconds limit{0};
@@ -113,7 +113,7 @@ Result<std::unique_ptr<Channel>> Server::open_door(int socket) {
     Token peer;
     return tls_accept(socket, listener_.token(), options_.door.patience, &peer);
   }
-  // A client of the classic stack is told in its own way that it is not welcome.
+  // A classic client is refused by its own protocol.
   const auto plain = socket_channel(socket, milliseconds(200));
   if (there.ok()) send_code(*plain, kSessionMagic + 2);
   plain->finish();
@@ -123,7 +123,7 @@ Result<std::unique_ptr<Channel>> Server::open_door(int socket) {
                     "start the server with --classic-plaintext --host 127.0.0.1 for clients of the classic stack");
 }
 
-// Whether the key opens; a ticket does once.
+// Whether the key is valid; a ticket is consumed.
 bool Server::take_ticket(const std::string& key) {
   std::lock_guard lock(mutex_);
   if (options_.tracker_port == 0) return key == options_.key;
@@ -142,7 +142,7 @@ void Server::give_place_back() {
   changed_.notify_all();
 }
 
-// Whether it is this client's turn; false when it went away while it waited.
+// Waits for a free place; false if the client disconnects.
 bool Server::wait_for_place(int socket) {
   std::unique_lock lock(mutex_);
   while (!stopping_ && running_ >= options_.sessions) {
@@ -174,7 +174,7 @@ Status Server::serve_client(int socket, Channel& client) {
     if (options_.tracker_port != 0) ticket_ = new_ticket(options_.key), ticket_is_new_ = true;
     return Ok{};
   }
-  // Its place is given back, and a new ticket offered, whatever comes of the session.
+  // When the session ends in any way, frees its place and offers a new ticket.
   struct Place {
     Server* server;
     ~Place() { server->give_place_back(); }
@@ -193,7 +193,7 @@ Status Server::serve_client(int socket, Channel& client) {
   return served;
 }
 
-// The process has the client's own socket: here only its time is watched.
+// The session's process uses the client's socket directly: only the time limit is enforced here.
 Status Server::supervise_socket(int socket, milliseconds limit) {
   auto process = TW_TRY(SessionProcess::start(options_.session, socket));
   const auto begin = SteadyClock::now();
@@ -285,7 +285,7 @@ void Server::offer_to_tracker() {
   }
 }
 
-// Returns when the tracker is gone, or the server.
+// Returns when the tracker disconnects or the server ends.
 void Server::talk_to_tracker(TrackerConnection& tracker) {
   using Json = nlohmann::json;
   const Json host = options_.custom_address.empty() ? Json() : Json(options_.custom_address);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server of sessions: it listens, looks at tokens and tickets, and gives each session a process of its own. TLS ends
-// here: the process of a session sees frames, never a token.
+// An RPC server: it listens, checks tokens and tickets, and runs each session in a separate process. TLS ends here: the
+// session's process sees frames but never a token.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -17,12 +17,12 @@ struct ServerOptions {
   std::string host = "0.0.0.0";
   int port = 9090, port_end = 9199;
   std::string key;
-  Door door;  // of clients, and of the tracker
+  Door door;  // for clients, and for the tracker
   std::string tracker_host;
   int tracker_port = 0;  // 0: no tracker
   std::string custom_address;
   SessionOptions session;
-  int sessions = 1;  // at a time; the others wait
+  int sessions = 1;  // concurrent sessions; others wait
   bool silent = false;
 };
 
@@ -33,7 +33,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   int port() const { return listener_.port(); }
-  // Serves until `stop` becomes readable, then ends every session.
+  // Serves until `stop` becomes readable, then ends all sessions.
   void run(int stop);
 
  private:
@@ -55,8 +55,8 @@ class Server {
   std::mutex mutex_;
   std::condition_variable changed_;
   int running_ = 0;
-  std::string ticket_;          // what a tracker's client must show; used once
-  bool ticket_is_new_ = false;  // not yet offered
+  std::string ticket_;          // expected from the tracker's client; valid once
+  bool ticket_is_new_ = false;  // not offered to the tracker yet
 };
 
 }  // namespace tilewright::rpc

@@ -58,7 +58,7 @@ Status SessionFiles::take_place(const std::string& name, uint64_t bytes) {
     return Diagnostic(ErrorCode::kLimitExceeded, format("a session may send files of {} bytes in all", kMaxTransfer),
                       "remote", "connect anew for more");
   written_ += bytes;
-  // A new file each time: what the old one is mapped into, a loaded library, stays as it was.
+  // Always a new file: a library mapped from the old one stays intact.
   ::unlinkat(descriptor_, name.c_str(), 0);
   return Ok{};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions by which a session works its server, under their classic names.
+// The functions by which a client controls its session, under their classic names.
 #include <cstring>
 #include <functional>
 
@@ -33,7 +33,7 @@ Status add(const char* name, SessionBody body) {
   return checked(tw_function_register(name, function.get().as.function, 1));
 }
 
-// The arguments of a call, as they are taken.
+// The arguments of a call, read in order.
 struct Taken {
   Values values;
   Result<const tw_value*> at(size_t i, std::initializer_list<int32_t> kinds, const char* wanted) const {
@@ -77,7 +77,7 @@ tw_value integer_value(int64_t i) {
 
 // (module or none, name, device type, device, number, repeat, min_repeat_ms, [limit_zero_time_iterations,]
 // cooldown_interval_ms, repeats_to_cooldown, [cache_flush_bytes,] f_preproc) -> a function that takes the arguments to
-// call with and gives the seconds of one call for each repeat, raw doubles as bytes.
+// call with and returns the seconds per call for each repeat, as raw doubles in bytes.
 Result<OwnedValue> remote_time_evaluator(Values values) {
   const Taken args{values};
   if (values.size() < 10 || values.size() > 12)
@@ -94,7 +94,7 @@ Result<OwnedValue> remote_time_evaluator(Values values) {
   std::shared_ptr<OwnedValue> before;
   if (!before_name.empty()) before = std::make_shared<OwnedValue>(TW_TRY(global(before_name)));
   const OwnedValue evaluator = TW_TRY(global("runtime.TimeEvaluator"));
-  // What prepares a repeat is not measured: then each repeat is a measurement of its own.
+  // The preparation of a repeat is excluded, so each repeat is measured separately.
   const tw_value given[] = {timed->get(),
                             integer_value(number),
                             integer_value(before ? 1 : repeat),
@@ -133,7 +133,7 @@ Status register_session_functions(const std::shared_ptr<SessionFiles>& files) {
       return body(*files, TW_TRY(args.text(0)));
     });
   };
-  // Its file comes before it is called, piece by piece (Endpoint::take_uploads); this serves calls in one process.
+  // Uploads are streamed before the call (Endpoint::take_uploads); this function serves calls within one process.
   TW_TRY_STATUS(add("tvm.rpc.server.upload", [files](Values values) -> Result<OwnedValue> {
     const Taken args{values};
     const std::string name = TW_TRY(args.text(0));

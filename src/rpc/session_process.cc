@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kSessionSocket = 3;
 
-// What a session may know of its server's environment: nothing that leads to a token.
+// The environment passed to a session: nothing that gives access to a token.
 std::vector<std::string> session_environment(const std::string& folder, uint64_t memory) {
   std::vector<std::string> out;
   for (char** one = environ; *one; ++one)
@@ -58,7 +58,7 @@ Status limit(int resource, rlim_t value) {
 Status take_limits(uint64_t memory) {
   const auto pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   const uint64_t machine = static_cast<uint64_t>(std::max(pages, 0L)) * static_cast<uint64_t>(std::max(page, 0L));
-  // Room for what is mapped and never touched: libraries, stacks of threads.
+  // Leaves room for mappings that are never touched: libraries, thread stacks.
   TW_TRY_STATUS(limit(RLIMIT_AS, memory > 0 ? memory : 2 * machine));
   TW_TRY_STATUS(limit(RLIMIT_CORE, 0));
   TW_TRY_STATUS(limit(RLIMIT_NOFILE, 1024));
@@ -83,7 +83,7 @@ Result<std::unique_ptr<SessionProcess>> SessionProcess::start(const SessionOptio
   auto environment = session_environment(folder, options.memory);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
-  // Moved out of the way first: a descriptor that is 3 already would keep its mark to be closed.
+  // Moved first: if it were descriptor 3 already, dup2 would keep its close-on-exec flag.
   const int moved = ::fcntl(socket, F_DUPFD_CLOEXEC, kSessionSocket + 1);
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
@@ -115,7 +115,7 @@ Result<std::unique_ptr<SessionProcess>> SessionProcess::start(const SessionOptio
 
 bool SessionProcess::has_ended() {
   if (!ended_) {
-    siginfo_t info{};  // without taking it: its number stays its own until the group is gone
+    siginfo_t info{};  // not reaped: the pid stays reserved until the group is gone
     ended_ = ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
   }
   return ended_;
@@ -124,7 +124,7 @@ bool SessionProcess::has_ended() {
 void SessionProcess::kill() { ::kill(-process_, SIGKILL); }
 
 SessionProcess::~SessionProcess() {
-  kill();  // whatever it started, too
+  kill();  // including its child processes
   ::waitpid(process_, nullptr, 0);
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session as a process of its own: how a server starts and ends one, and what that process does.
+// Sessions as separate processes: how a server starts and ends one, and what the process does.
 #pragma once
 #include <sys/types.h>
 
@@ -12,15 +12,15 @@
 namespace tilewright::rpc {
 
 struct SessionOptions {
-  std::string command;      // for the shell; empty: this program's verb "session"
-  uint64_t memory = 0;      // bytes of address space; 0: what the machine has
-  std::string work_folder;  // where the folders of sessions are made; empty: $TMPDIR or /tmp
+  std::string command;      // run by the shell; empty: this program's verb "session"
+  uint64_t memory = 0;      // limit on address space; 0: by the machine's memory
+  std::string work_folder;  // parent of the sessions' folders; empty: $TMPDIR or /tmp
 };
 
-// A running session: its process group, and its folder. Both are gone when this object is.
+// A running session: its process group and its folder. The destructor removes both.
 class SessionProcess {
  public:
-  // The process talks by `socket`, its descriptor 3. Errors: CannotWrite, LinkFailed (it cannot be started).
+  // The process uses `socket` as descriptor 3. Errors: CannotWrite, LinkFailed (it cannot be started).
   static Result<std::unique_ptr<SessionProcess>> start(const SessionOptions& options, int socket);
   SessionProcess(const SessionProcess&) = delete;
   SessionProcess& operator=(const SessionProcess&) = delete;
@@ -36,8 +36,8 @@ class SessionProcess {
   bool ended_ = false;
 };
 
-// What the process does: takes the limits, works in `folder`, serves what comes by `socket` until it ends. Errors:
-// those of Endpoint::serve.
+// Run by the process: applies the limits, changes to `folder`, and serves `socket` until it ends. Errors: those of
+// Endpoint::serve.
 Status serve_session(int socket, const std::string& folder, uint64_t memory);
 
 }  // namespace tilewright::rpc

@@ -28,15 +28,15 @@ struct Free {
 using Context = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
 using Connection = std::unique_ptr<SSL, Free<SSL_free>>;
 
-// What the callbacks of a handshake need.
+// Data for the handshake's callbacks.
 struct Handshake {
-  Token token;  // of this side: the root where it serves
+  Token token;  // this side's; the root token on a server
   Token* peer = nullptr;
   bool refused = false;
   std::string why;
 };
 
-// The key as OpenSSL takes it: a session that never was.
+// The key in OpenSSL's form: a fictitious earlier session.
 SSL_SESSION* session_of(SSL* ssl, const Token& token) {
   static constexpr unsigned char kAes128Sha256[] = {0x13, 0x01};
   const auto key = session_key(token);
@@ -66,7 +66,7 @@ int find_key(SSL* ssl, const unsigned char* name, size_t size, SSL_SESSION** ses
   if (!token.ok()) {
     handshake->refused = true;
     handshake->why = token.error().message;
-    return 1;  // no key; the handshake fails, for there is no certificate either
+    return 1;  // without a key the handshake fails, since there is no certificate either
   }
   *session = session_of(ssl, *token);
   *handshake->peer = std::move(*token);
@@ -82,7 +82,7 @@ Context new_context(bool server) {
   SSL_CTX_set_num_tickets(context.get(), 0);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_read_ahead(context.get(), 1);  // several records for one call of the system
+  SSL_CTX_set_read_ahead(context.get(), 1);  // several records per system call
   SSL_CTX_set_default_read_buffer_len(context.get(), 256 << 10);
   if (server)
     SSL_CTX_set_psk_find_session_callback(context.get(), find_key);
@@ -91,7 +91,7 @@ Context new_context(bool server) {
   return context;
 }
 
-// OpenSSL's own reads and writes of sockets raise SIGPIPE in whatever program this is part of.
+// OpenSSL's own socket I/O would raise SIGPIPE in the host program.
 int write_socket(BIO* bio, const char* bytes, int size) {
   BIO_clear_retry_flags(bio);
   const auto n = ::send(static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))), bytes,
@@ -130,7 +130,7 @@ class TlsChannel : public Channel {
     {
       std::lock_guard lock(mutex_);
       ERR_clear_error();
-      SSL_shutdown(ssl_.get());  // says goodbye where it can
+      SSL_shutdown(ssl_.get());  // sends close_notify if possible
     }
     ::close(socket_);
   }
@@ -138,7 +138,7 @@ class TlsChannel : public Channel {
   Result<size_t> read_some(std::span<char> out) override {
     for (;;) {
       size_t filled = 0;
-      // A record is 16 KiB at most: as many as have come are one piece.
+      // A record has at most 16 KiB: return all that have arrived together.
       const int wanted = attempt([&] {
         int done = 1;
         while (filled < out.size()) {
@@ -191,13 +191,13 @@ class TlsChannel : public Channel {
   Connection ssl_;
   int socket_;
   std::chrono::milliseconds patience_;
-  std::mutex mutex_;  // of the connection's state; waiting is done without it
+  std::mutex mutex_;  // for the connection's state; not held while waiting
 };
 
 Diagnostic handshake_error(const Handshake& handshake, bool server, int wanted) {
   const unsigned long code = ERR_peek_error();
   const int reason = ERR_GET_REASON(code);
-  // Alerts of the other side are its reasons, from 1000 on.
+  // Reasons from 1000 on are the peer's alerts.
   const bool key_was_wrong = handshake.refused || reason >= SSL_AD_REASON_OFFSET ||
                              reason == SSL_R_BINDER_DOES_NOT_VERIFY ||
                              reason == SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM || reason == SSL_R_NO_SHARED_CIPHER;

@@ -59,7 +59,7 @@ int64_t until(std::string_view condition) {
 
 bool is_condition(std::string_view text) { return text == "role=client" || until(text) >= 0; }
 
-// Whether a token may be called so: digits, then conditions.
+// Whether it is a valid token name: digits, then conditions.
 bool is_name(std::string_view name) {
   if (name.size() < kNameDigits || name.size() > kMaxName) return false;
   for (const char c : name.substr(0, kNameDigits))
@@ -168,7 +168,7 @@ Result<Token> read_token(const std::string& path) {
 Status write_token(const std::string& path, const Token& token) {
   for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     ::mkdir(path.substr(0, at).c_str(), 0700);
-  // Whole or not at all: two first users at once get one token.
+  // Atomic: two simultaneous first users get the same token.
   const std::string part = format("{}.{}", path, ::getpid());
   const int file = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   const std::string text = token_text(token);

@@ -14,20 +14,20 @@
 namespace tilewright::rpc {
 
 struct Token {
-  std::string name;  // 16 hexadecimal digits, then "/role=client" and "/until=SECONDS" in any number
+  std::string name;  // 16 hexadecimal digits, then any number of "/role=client" and "/until=SECONDS"
   std::array<unsigned char, 32> secret{};
 };
 
 // One line: "tilewright-token-1 NAME SECRET". Error: InvalidArgument.
 Result<Token> parse_token(std::string_view text);
 std::string token_text(const Token& token);
-// A new one. Error: CannotWrite (no randomness).
+// A new token. Error: CannotWrite (no source of randomness).
 Result<Token> new_token();
-// With one more condition: "role=client" (may open sessions, may not offer devices), "until=SECONDS"
-// (since 1970). Error: InvalidArgument.
+// Adds a condition: "role=client" (may open sessions but not offer devices), "until=SECONDS" (since 1970). Error:
+// InvalidArgument.
 Result<Token> derive_token(const Token& token, const std::string& condition);
-// The token of that name, which follows from `root`. Error: TokenRefused (another root, or a condition that is not
-// fulfilled at `now`).
+// Derives the token of that name from `root`. Error: TokenRefused (another root, or a condition not satisfied at
+// `now`).
 Result<Token> follow_token(const Token& root, std::string_view name, int64_t now);
 bool is_client_only(const Token& token);
 // The key of a TLS session.
@@ -37,9 +37,9 @@ std::array<unsigned char, 32> session_key(const Token& token);
 std::string default_token_path();
 // Errors: FileNotFound; InvalidArgument (damaged, or others may read it).
 Result<Token> read_token(const std::string& path);
-// Writes a file of mode 0600, which must not be there. Error: CannotWrite.
+// Writes a new file with mode 0600; it must not exist. Error: CannotWrite.
 Status write_token(const std::string& path, const Token& token);
-// The file at `path` (empty: the default, which is made on first use).
+// Reads the file at `path` (empty: the default, created on first use).
 Result<Token> load_token(const std::string& path);
 
 }  // namespace tilewright::rpc

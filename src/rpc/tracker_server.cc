@@ -10,11 +10,11 @@
 namespace tilewright::rpc {
 namespace {
 
-// A device that says nothing for so long is gone; servers ask for their tickets every second.
+// A device silent for this long is gone; servers ask about their tickets every second.
 constexpr std::chrono::milliseconds kLease{5000};
 constexpr size_t kMaxPeers = 1024;
 
-// The kind of a message, without reading the rest: "[3, ...".
+// The type of a message, from its first characters: "[3, ...".
 char kind_of(std::string_view message) { return message.size() > 1 ? message[1] : ' '; }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tracker as a process: connections and clocks around a TrackerTable.
+// A tracker process: connections and timers around a TrackerTable.
 #pragma once
 #include <atomic>
 #include <map>

@@ -17,7 +17,7 @@ enum Message { kPing = 1, kStop, kPut, kRequest, kUpdateInfo, kSummary, kPending
 
 Diagnostic wrong(const std::string& what) { return {ErrorCode::kProtocolError, format("a tracker got {}", what)}; }
 
-// As the classic stack writes JSON: in ASCII.
+// JSON in ASCII, as the classic stack writes it.
 std::string json_text(const std::string& text) { return Json(text).dump(-1, ' ', true); }
 
 std::string address_text(const std::string& host, int64_t port) { return format("[{}, {}]", json_text(host), port); }
@@ -28,7 +28,7 @@ bool is_port(const Json& j) { return j.is_number_integer() && j.get<int64_t>() >
 
 }  // namespace
 
-// One message, whose parts are checked as they are taken.
+// A message whose parts are checked on access.
 struct TrackerTable::Reader {
   const Json& message;
 
@@ -108,7 +108,7 @@ Result<std::vector<TrackerTable::Answer>> TrackerTable::receive(Peer peer, std::
     case kPing:
       answers.push_back({peer, "0"});
       break;
-    case kStop:  // whoever may stop a tracker may end its process
+    case kStop:  // clients are authenticated: they may stop the tracker
       answers.push_back({peer, "-1"});
       break;
     case kPut: {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tracker knows and decides: which devices offer themselves under which key, who waits for one, who gets it. The
-// messages are the classic stack's JSON, in and out; connections and clocks are the caller's.
+// A tracker's state and decisions: which devices are offered under which key, which requests wait, and who gets a
+// device. Messages are the classic stack's JSON; the caller provides connections and time.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -25,22 +25,22 @@ class TrackerTable {
     std::string text;
   };
 
-  // A peer that says nothing for `lease` loses the tickets it offers.
+  // A peer silent for `lease` loses the tickets that it offers.
   explicit TrackerTable(std::chrono::milliseconds lease) : lease_(lease) {}
-  // A new connection from `host`, and its end: tickets and waiting requests of its go.
+  // Adds a connection from `host`; disconnect removes its tickets and requests.
   Peer connect(std::string host, Time now);
   void disconnect(Peer peer);
-  // What the message brings about: the sender's answer, where it need not wait, and what others waited for. A device
-  // goes to the request of the highest priority, of those to the oldest, and each ticket goes once. Errors:
-  // ProtocolError, after which the connection should end; the table is as it was.
+  // The answers that a message causes: to the sender, unless it must wait, and to others that waited. A device goes to
+  // the request with the highest priority, among those to the oldest; each ticket is used once. Errors: ProtocolError,
+  // after which the connection should be closed; the table is unchanged.
   Result<std::vector<Answer>> receive(Peer peer, std::string_view message, Time now);
-  // Takes the tickets of silent peers back.
+  // Withdraws the tickets of silent peers.
   void expire(Time now);
 
  private:
   struct Client {
-    std::string host, key;  // key: what a server calls itself; empty for others
-    std::string address;    // of a server, as JSON
+    std::string host, key;  // key: a server's; empty for others
+    std::string address;    // a server's, as JSON
     Time heard;
     bool waits = false;
   };
@@ -54,7 +54,7 @@ class TrackerTable {
   };
   struct Queue {
     std::deque<Ticket> free;
-    std::deque<Request> waiting;  // in the order they are served
+    std::deque<Request> waiting;  // in serving order
   };
   struct Reader;
 

@@ -14,7 +14,7 @@
 namespace tilewright::rpc {
 namespace {
 
-constexpr uint64_t kLong = uint64_t{256} << 10;  // a file worth a descriptor
+constexpr uint64_t kLong = uint64_t{256} << 10;  // minimum size for passing a file by descriptor
 constexpr uint64_t kLongestName = 255;
 
 template <class T>
@@ -24,7 +24,7 @@ T number_at(const char* bytes) {
   return value;
 }
 
-// The bytes, and the descriptor beside the first of them.
+// Sends the bytes, with the descriptor attached to the first.
 bool send_with(int socket, std::string_view bytes, int descriptor) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   while (!bytes.empty()) {
@@ -87,7 +87,7 @@ bool UploadRelay::write_file(int file, uint64_t bytes) {
   return written && bytes == 0;
 }
 
-// A call with a name and bytes: the number of what is called, two, their kinds, the name, the file.
+// A call with a name and bytes: handle of the callee, argument count two, their types, the name, the file.
 bool UploadRelay::take_file(uint64_t frame_bytes) {
   constexpr size_t kUpToName = kFrameHead + sizeof(uint64_t) + 3 * sizeof(int32_t) + sizeof(uint64_t);
   if (!taken_ || !need(kUpToName)) return false;
@@ -106,7 +106,7 @@ bool UploadRelay::take_file(uint64_t frame_bytes) {
   if (file < 0) return false;
   files_ += bytes;
   at_ += before_file;
-  static_cast<void>(write_file(file, bytes));  // who gets the file sees whether it is whole
+  static_cast<void>(write_file(file, bytes));  // the receiver checks that the file is complete
   ByteWriter body;
   body.write(handle);
   body.write(bytes);
@@ -124,7 +124,7 @@ void UploadRelay::run() {
         bytes >= kLong && bytes <= kMaxTransfer + kMaxFrame && need(kFrameHead) &&
         number_at<int32_t>(part_.data() + at_ + sizeof bytes) == static_cast<int32_t>(Code::kCallFunction);
     if (calls && take_file(bytes)) continue;
-    // What a frame claims to be long is only a claim: whatever comes goes on, and is refused there.
+    // The length is untrusted: the data is forwarded, and rejected there.
     forward(bytes > UINT64_MAX - sizeof bytes ? UINT64_MAX : sizeof bytes + bytes);
   }
   forward(end_ - at_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client says, on its way to its session's process. A long file that is uploaded is written here, where its
-// bytes are decrypted, into the session's folder, without a name; the process gets it as an open file (Code::kUploaded)
-// and decides what becomes of it. All else goes through as it is.
+// Relays a client's bytes to its session's process. Long uploads are written here, where they are decrypted, into an
+// unnamed file in the session's folder, which the process receives as a descriptor (Code::kUploaded) and handles. All
+// else is forwarded unchanged.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,16 +12,16 @@ namespace tilewright::rpc {
 
 class UploadRelay {
  public:
-  // `socket` is `to`'s, for descriptors.
+  // `socket` is that of `to`, for sending descriptors.
   UploadRelay(Channel& from, Channel& to, int socket, std::string folder);
-  // Until the client has ended. What nobody takes is read all the same: closing on unread bytes would lose the last
-  // answer.
+  // Runs until the client disconnects. Unwanted data is read as well: closing a socket with unread data would lose the
+  // last answer.
   void run();
 
  private:
-  bool need(size_t bytes);  // that many wait in part_; false: the client has ended
+  bool need(size_t bytes);  // reads until so many bytes are in part_; false: end of stream
   void forward(uint64_t bytes);
-  // The file of the frame that begins at at_; false: it is none, or cannot be taken.
+  // Handles the frame at at_ as a file; false if it is none, or must be forwarded.
   bool take_file(uint64_t frame_bytes);
   bool write_file(int file, uint64_t bytes);
 
@@ -30,8 +30,8 @@ class UploadRelay {
   int socket_;
   std::string folder_;
   std::vector<char> part_;
-  size_t at_ = 0, end_ = 0;  // what was read and not passed on
-  uint64_t files_ = 0;       // bytes of all that were taken
+  size_t at_ = 0, end_ = 0;  // range of bytes read but not forwarded
+  uint64_t files_ = 0;       // total size of files
   bool taken_ = true, ended_ = false;
 };
 

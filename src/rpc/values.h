@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the runtime's C interface, owned, and its errors as ours. This room uses the runtime through that interface
-// only: it is linked into programs, and loaded beside them as a plug-in.
+// Owning wrappers for the runtime's C interface, and conversion of errors. This room uses the runtime only through that
+// interface: it is linked into programs, and loaded beside them as a plug-in.
 #pragma once
 #include <string>
 #include <utility>
@@ -10,11 +10,11 @@
 
 namespace tilewright::rpc {
 
-// What the thread's last failed call of the C interface reported.
+// The error of this thread's last failed C interface call.
 Diagnostic last_error();
 // Ok, or the last error.
 Status checked(int32_t status);
-// Says to the runtime why a function of ours failed; the number to return.
+// Reports the error of our function to the runtime; returns its number.
 int32_t reported(const Diagnostic& error);
 
 class OwnedValue {
@@ -46,7 +46,7 @@ class OwnedValue {
 // Calls it; the error is the function's own.
 Result<OwnedValue> call_function(tw_function* function, const tw_value* args, size_t count);
 
-// A tensor as a value with an owner: `free` gets `context` when the last user is done.
+// A tensor with an owner: `free` is called with `context` after the last use.
 DLManagedTensor* managed_tensor(void* data, DLDevice device, DLDataType dtype, const int64_t* shape, size_t rank,
                                 uint64_t byte_offset, void (*free)(void*), void* context);
 

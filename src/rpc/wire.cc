@@ -47,7 +47,7 @@ void write_one(ByteWriter& out, const WireValue& v) {
         write_one(out, item);
       }
       return;
-    default:  // nothing: its kind says it all
+    default:  // no content besides the type
       return;
   }
 }
@@ -59,7 +59,7 @@ Result<WireValue> read_one(ByteReader& in, int32_t kind, int depth) {
     case TW_NULL:
       return v;
     case TW_INT:
-    case 1:  // an unsigned integer of the classic stack
+    case 1:  // the classic stack's unsigned integer
       v.kind = TW_INT;
       v.integer = in.read<int64_t>();
       break;
@@ -214,7 +214,7 @@ Diagnostic error_from(std::string_view text) {
     return {ErrorCode::kRemoteError, std::string(text.substr(0, 16384)), "remote"};
   const int number = std::atoi(std::string(text.substr(kStart.size(), 3)).c_str());
   std::string_view message = text.substr(end + 3);
-  constexpr std::string_view kPlace = "remote: ";  // said by whoever answers, too
+  constexpr std::string_view kPlace = "remote: ";  // the peer adds it as well
   if (message.starts_with(kPlace)) message.remove_prefix(kPlace.size());
   Diagnostic error(ErrorCode::kRemoteError, std::string(message), "remote");
   if (static_cast<ErrorCode>(number) == kTokenRefused) error.code = kTokenRefused;

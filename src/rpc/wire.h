@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a session, the same for both sides: frames of u64 length, i32 code and body, and sequences of values
-// with their kinds in front. Layouts are the classic stack's protocol "0.8.0"; lists (TW_ARRAY) are ours.
+// The wire format of a session: frames of u64 length, i32 code and body; sequences of values preceded by their types.
+// The layout is the classic stack's protocol "0.8.0"; lists (TW_ARRAY) are our addition.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -37,20 +37,20 @@ enum class Code : int32_t {
   kCreateStream,
   kFreeStream,
   kSetStream,
-  // Between a server and its session's process alone: a file that was uploaded, beside it its descriptor.
+  // Between a server and its session's process only: an uploaded file, whose descriptor is attached.
   kUploaded = 1000
 };
 
 inline constexpr int32_t kSessionMagic = 0xFF271, kTrackerMagic = 0x2F271;
 inline constexpr std::string_view kVersion = "0.8.0";
 inline constexpr uint64_t kMaxFrame = uint64_t{64} << 20;
-inline constexpr uint64_t kMaxTransfer = uint64_t{1} << 30;  // one file, all files that a session sends
+inline constexpr uint64_t kMaxTransfer = uint64_t{1} << 30;  // of one file, and of all files that a session sends
 inline constexpr uint64_t kFrameHead = sizeof(uint64_t) + sizeof(int32_t);
-// A function may be a callback, which lives on the caller's side. Its number has this bit, for the classic numbers of
-// arguments belong to whoever is called, those of results to whoever answers.
+// Set in handles of callbacks, which live on the caller's side: classic handles in arguments belong to the callee,
+// those in results to the answering side.
 inline constexpr uint64_t kOfOtherSide = uint64_t{1} << 63;
 
-// A tensor of the side that is called; `data` is a number of its table.
+// A tensor of the called side; `data` is a handle in its table.
 struct WireTensor {
   uint64_t data = 0;
   DLDevice device{kDLCPU, 0};
@@ -58,24 +58,24 @@ struct WireTensor {
   std::vector<int64_t> shape;
   uint64_t byte_offset = 0;
 };
-// Bytes of all elements. Error: ProtocolError (a negative size, overflow).
+// The size of all elements. Error: ProtocolError (a negative size, overflow).
 Result<uint64_t> byte_size(const WireTensor& tensor);
 
-// A device's kind as a number: sessions, and hostile peers, have kinds that the enumeration does not name, and reading
-// one as the enumeration would be undefined.
+// A device type as a number: sessions and hostile peers have types outside of the enumeration, which must not be read
+// as enumerators.
 inline int32_t device_kind(const DLDevice& device) {
   int32_t kind = 0;
   std::memcpy(&kind, &device.device_type, sizeof kind);
   return kind;
 }
-// The device whose kind is `by` further; beyond the largest number it goes on from the least.
+// Adds `by` to the device type, with wrap-around.
 inline DLDevice moved_device(DLDevice device, int32_t by) {
   const uint32_t kind = static_cast<uint32_t>(device_kind(device)) + static_cast<uint32_t>(by);
   std::memcpy(&device.device_type, &kind, sizeof kind);
   return device;
 }
 
-// One value. `text` points into the frame it was read from, or into what the caller keeps.
+// One value. `text` points into the frame it was read from, or into memory of the caller.
 struct WireValue {
   int32_t kind = TW_NULL;
   int64_t integer = 0;
@@ -97,18 +97,18 @@ struct WireValue {
 void write_tensor(ByteWriter& out, const WireTensor& tensor);
 // Errors: ProtocolError.
 Result<WireTensor> read_tensor(ByteReader& in);
-// `without_tail`: the bytes of the last value are left out, for whoever sends them from where they lie.
+// `without_tail`: omits the bytes of the last value, which the caller sends separately.
 void write_values(ByteWriter& out, std::span<const WireValue> values, bool without_tail = false);
-// Reads a whole sequence; what follows it is an error. Errors: ProtocolError.
+// Reads a complete sequence; trailing data is an error. Errors: ProtocolError.
 Result<std::vector<WireValue>> read_values(ByteReader& in);
 
-// Length, code and body.
+// A frame: length, code, body.
 std::string frame(Code code, std::string_view body);
-// Length and code of a frame whose body comes later.
+// The header of a frame whose body follows separately.
 std::string frame_head(Code code, uint64_t body_bytes);
 std::string frame(Code code, std::span<const WireValue> values);
 
-// The error as the text of kException, and back. A text that is no error of ours becomes RemoteError.
+// Encodes an error as the text of kException, and decodes it. Text in another form becomes RemoteError.
 std::string error_text(const Diagnostic& error);
 Diagnostic error_from(std::string_view text);
 

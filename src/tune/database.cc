@@ -53,10 +53,10 @@ struct RecordChooser::Seen {
   std::set<const Record*> other_machines, unknown;
   std::set<std::string> untuned;
   struct Use {
-    relay::Expr function;  // kept, so that no other group has its address
+    relay::Expr function;  // keeps the group's address from being reused
     const Record* record{};
   };
-  std::map<const relay::ExprNode*, Use> used;  // record null: the cost model, so far
+  std::map<const relay::ExprNode*, Use> used;  // null record: the cost model, so far
 };
 
 RecordChooser::RecordChooser(std::vector<Record> records) : seen_(std::make_shared<Seen>()) {
@@ -72,14 +72,14 @@ lower::Decision RecordChooser::choose(const lower::Problem& problem,
   const lower::Implementation* usual = candidates[by_cost.candidate].implementation;
   const relay::ExprNode* group = problem.group.function;
   const std::lock_guard lock(seen_->lock);
-  // It is asked again, once halos are known, about the implementation it has taken.
+  // Called again, with the chosen implementation, once halos are known.
   const bool again = seen_->used.count(group) > 0;
   const Record *best = nullptr, *of_usual = nullptr;
   lower::Decision decision = by_cost;
   std::vector<std::string> untuned;
   for (const auto& [key, of_key] : implementations) {
     const std::vector<const Record*> records = database_.of(key);
-    // Spaces depend on the problem's weights and neighbours, not on its workload alone.
+    // The space depends on the problem's weights and neighbours, not only on its workload.
     const KnobSpace space = KnobSpace(problem, of_key);
     if (records.empty() && !again && space.worth_tuning()) untuned.push_back(key);
     for (const Record* record : records) {

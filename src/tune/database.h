@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records by what they are about, and the chooser that builds with them.
+// Tuning records by workload, and the chooser that applies them.
 #pragma once
 #include <map>
 #include <memory>
@@ -11,42 +11,42 @@
 
 namespace tilewright::tune {
 
-// A win counts from here on: times of one kernel differ by as much.
+// The smallest relevant gain: measurements of one kernel vary by as much.
 constexpr double kLeastGain = 1.02;
 
 class Database {
  public:
-  // What was measured of a configuration later takes the place of what was measured before.
+  // A later measurement of a configuration replaces an earlier one.
   void add(Record record);
   void add(std::vector<Record> records);
-  // Of a workload, the least cost first; failed trials are left out.
+  // A workload's records, cheapest first, without failed trials.
   std::vector<const Record*> of(const std::string& key) const;
 
  private:
   std::map<std::string, std::map<std::string, Record>> by_key_;  // then by target and entity
 };
 
-// Whether what was measured for a record's target says something about this one: the same processor, or none named.
+// Whether a record's target applies to this one: the same processor, or none given.
 bool is_about(const Record& record, const Target& target);
 
-// What became of the records of a build.
+// How the records were used in a build.
 struct RecordUse {
-  size_t used = 0;                   // kernels that a record decided
-  size_t other_machines = 0;         // records that were measured for another processor
-  size_t unknown = 0;                // records of a workload here that name no configuration of ours
-  std::vector<std::string> untuned;  // workloads that could be tuned and have no record
-  std::string line() const;          // one sentence; empty when every record is used
+  size_t used = 0;                   // kernels decided by a record
+  size_t other_machines = 0;         // records for another processor
+  size_t unknown = 0;                // records of workloads in this model whose configuration is unknown here
+  std::vector<std::string> untuned;  // tunable workloads without a record
+  std::string line() const;          // one sentence; empty if every record was used
 };
 
-// Takes, of all the records that name a configuration of the problem's, the one of least cost; the cost model where
-// there is none, and where the records say that its choice is as good (kLeastGain).
+// Chooses the cheapest recorded configuration of a problem; without a valid record, or if the default is as good
+// (kLeastGain), the cost model's choice.
 class RecordChooser : public lower::KernelChooser {
  public:
   explicit RecordChooser(std::vector<Record> records);
   lower::Decision choose(const lower::Problem& problem, std::span<const lower::Candidate> candidates) const override;
-  // Of the build that was made with it.
+  // For the build made with it.
   RecordUse use() const;
-  // What decided the kernel of a group; null: the cost model.
+  // The record that decided a group's kernel; null: the cost model did.
   const Record* record_of(const relay::ExprNode* function) const;
 
  private:

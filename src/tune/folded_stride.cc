@@ -9,10 +9,10 @@
 namespace tilewright::tune {
 namespace {
 
-// (N, C, stride, stride, H, W): what the data were before the phases became channels.
+// (N, C, stride, stride, H, W): the data's shape before phases became channels.
 std::optional<std::vector<int64_t>> phases_of(const lower::Problem& p) {
   int id = p.group.inputs[static_cast<size_t>(p.input_index(0))];
-  for (int step = 0; step < 4; ++step) {  // layouts may lie between
+  for (int step = 0; step < 4; ++step) {  // layout transforms may be in between
     const lower::GraphTensor& tensor = p.graph.tensors[id];
     if (tensor.producer < 0) return std::nullopt;
     const lower::Group& group = p.graph.groups[tensor.producer];
@@ -28,7 +28,7 @@ std::optional<std::vector<int64_t>> phases_of(const lower::Problem& p) {
   return std::nullopt;
 }
 
-// One axis of the kernel: of each phase's taps in their order, whether any weight is not zero; empty: nobody knows.
+// One axis of the kernel: for each phase's taps, whether any weight is non-zero; empty: unknown.
 struct Axis {
   int64_t stride, taps, before, in, out;
   std::vector<bool> used;
@@ -41,7 +41,7 @@ struct Axis {
       kernel = used.rend() - last - (first - used.begin());
       pad = before * stride - (first - used.begin());
     } else {
-      // Weights that are all zero: an odd kernel that is padded alike on both sides, or the longest.
+      // If all weights are zero: an odd kernel with symmetric padding, or the longest one.
       kernel = taps * stride, pad = before * stride;
       for (int64_t shift = 0; shift < stride; ++shift)
         for (int64_t k = (taps - 1) * stride - shift + 1; k <= taps * stride - shift; ++k)
@@ -53,7 +53,7 @@ struct Axis {
   }
 };
 
-// Rows and columns of the kernel, stretched over the phases, that have a weight.
+// Finds the rows and columns of the kernel, over all phases, that contain a non-zero weight.
 void find_used(const Tensor& packed, const topi::Conv2dProblem& c, Axis* h, Axis* w) {
   const auto& shape = packed.defined() ? packed.shape() : std::vector<int64_t>{};
   if (shape.size() != 6 || packed.dtype() != kFloat32 || shape[2] != h->taps || shape[3] != w->taps) return;

@@ -19,8 +19,8 @@
 namespace tilewright::tune {
 namespace {
 
-constexpr size_t kMostHeard = size_t{64} << 20;  // bytes without an end of line
-constexpr double kPoll = 0.1;                    // seconds between two looks whether the user has interrupted
+constexpr size_t kMostHeard = size_t{64} << 20;  // maximum length of a line
+constexpr double kPoll = 0.1;                    // seconds between checks for interruption
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -184,7 +184,7 @@ Result<std::vector<TrialResult>> Measurer::measure(const Batch& batch) {
       now.erase(now.begin() + static_cast<std::ptrdiff_t>(a.trial));
       waiting.push_back(std::move(now));
     } else if (!alone) {
-      // Nobody knows whose fault it was: each by itself.
+      // The cause is unknown: measure each trial separately.
       for (size_t i : now) waiting.push_back({i});
     } else if (a.stage == Message::Kind::kBuilding) {
       results[now[0]] = failed(slow ? MeasureError::kBuildTimeout : MeasureError::kCompileHost,

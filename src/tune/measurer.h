@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures kernels in a process of its own, which may crash, hang or eat memory: then it is ended, the trial it was at
-// gets the classic stack's error number, and the others go on in a fresh one.
+// Measures kernels in a separate process, which may crash, hang or exhaust memory: it is then killed, the current trial
+// gets the classic error number, and the rest continues in a new process.
 #pragma once
 #include <sys/types.h>
 
@@ -15,19 +15,19 @@
 
 namespace tilewright::tune {
 
-// A process that takes batches on its standard input and answers there (a socket), in a process group of its own, so
-// that Ctrl-C reaches only who started it.
+// A process that receives batches and sends answers over a socket (its standard input), in a process group of its own,
+// so that Ctrl-C only reaches its parent.
 class TrialProcess {
  public:
-  // Error: LinkFailed where it cannot be started.
+  // Error: LinkFailed if it cannot be started.
   static Result<std::unique_ptr<TrialProcess>> start(const std::vector<std::string>& command);
-  ~TrialProcess();  // ends it
+  ~TrialProcess();  // kills it
   TrialProcess(const TrialProcess&) = delete;
   TrialProcess& operator=(const TrialProcess&) = delete;
 
   bool send(const std::string& line);
   enum class Heard { kLine, kNothing, kEnd };
-  // Waits at most so long. kEnd: it is gone, or says lines without end.
+  // Waits for a line, up to a limit. kEnd: the process has ended, or sent an overlong line.
   Heard hear(double seconds, std::string* line);
 
  private:
@@ -38,26 +38,26 @@ class TrialProcess {
 };
 
 struct MeasureLimits {
-  double build_seconds = 10;  // of one trial
-  double run_seconds = 10;    // until a trial's first run ends
+  double build_seconds = 10;  // per trial
+  double run_seconds = 10;    // until the end of a trial's first run
 };
 
 class Measurer {
  public:
-  // `command` starts a measuring process; `interrupted` is asked several times a second.
+  // `command` starts a measuring process; `interrupted` is polled several times per second.
   explicit Measurer(std::vector<std::string> command, MeasureLimits limits = {},
                     std::function<bool()> interrupted = {});
-  // One result for each trial, whatever happens to the process. Errors: Interrupted; LinkFailed, ProtocolError when
-  // there is no measuring process.
+  // One result per trial, whatever happens to the process. Errors: Interrupted; LinkFailed, ProtocolError if no process
+  // can measure.
   Result<std::vector<TrialResult>> measure(const Batch& batch);
-  // How often a process had to be replaced.
+  // The number of processes that had to be replaced.
   int replaced() const { return replaced_; }
 
  private:
-  // What became of some trials of a batch that were measured together.
+  // The outcome of measuring some trials of a batch together.
   struct Attempt {
     enum class End { kDone, kFailed, kDied, kTimeout } end = End::kDone;
-    Message::Kind stage = Message::Kind::kBuilding;  // that it ended in
+    Message::Kind stage = Message::Kind::kBuilding;  // the stage at which it ended
     size_t trial = 0;
     std::vector<TrialResult> results;
     std::string text;

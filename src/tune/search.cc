@@ -8,7 +8,7 @@
 namespace tilewright::tune {
 namespace {
 
-// Draws that hit what was seen, or no kernel, before the next free index is counted out.
+// Random draws before falling back to enumeration.
 constexpr int kDraws = 200;
 
 class RandomSearch : public Search {
@@ -66,7 +66,7 @@ class GuidedSearch : public Search {
   void choose(size_t most, const Take& take) override {
     const auto parents = best(kParents);
     for (size_t i = 0; i < most; ++i) {
-      // The first batch is guesses; then every other one is near what was best.
+      // The first batch follows the ranking; then every other proposal is a neighbour of the best.
       std::optional<uint64_t> next = !parents.empty() && i % 2 == 0 ? near(parents) : guess();
       if (!next) next = parents.empty() ? std::nullopt : near(parents);
       if (!next) next = any();

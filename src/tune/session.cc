@@ -31,8 +31,8 @@ Result<Tuning> Tuning::make(const std::vector<Task>& tasks, TuneOptions options,
   return out;
 }
 
-// What an earlier session knows of the task. Its times are not this one's: they say what is good and what need not be
-// tried again.
+// Uses an earlier session's records. Their times are not comparable: they only tell which configurations are good or
+// already tried.
 void Tuning::recall(size_t task) {
   TaskState& state = states_[task];
   const std::string key = state.task->workload.key();
@@ -65,7 +65,7 @@ size_t Tuning::trials() const {
 double Tuning::total_seconds(bool tuned) const {
   double all = 0;
   for (const TaskState& state : states_) {
-    // Another task's kernel is what the model has now: that one counts.
+    // The model currently uses another task's kernel: that task is tuned.
     if (!state.task->space.index_of(state.task->chosen)) continue;
     const double seconds = tuned && state.gain() >= kLeastGain ? state.best_seconds : state.default_seconds;
     all += seconds * static_cast<double>(state.task->calls);
@@ -73,7 +73,8 @@ double Tuning::total_seconds(bool tuned) const {
   return all;
 }
 
-// First every task once, the dearest first; then where the model spends most, less and less where nothing was gained.
+// First every task once, most expensive first; then by share of the total time, decreasing for tasks that do not
+// improve.
 int Tuning::next() const {
   int best = -1;
   double most = -1;
@@ -120,12 +121,12 @@ Status Tuning::step(size_t task) {
   }
   std::vector<TrialResult> results = TW_TRY(measure_(*state.task, trials));
   TrialResult& first = results[0];
-  if (first.error != MeasureError::kNone) {  // nothing to compare with
+  if (first.error != MeasureError::kNone) {  // no baseline
     state.finished = true, state.failed += results.size(), state.trials += results.size();
     failure_ = first.message;
     return Ok{};
   }
-  // Times of this batch in terms of the first batch's: machines are faster at one time than at another.
+  // Normalises times to the first batch, since the machine's speed varies over time.
   const double now = first.cost();
   const double scale = fresh ? 1 : state.default_seconds / now;
   if (fresh) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tuning a model: which task is measured next, for how long, and what is kept.
+// A tuning session for a model: which task is measured next, for how long, and what is kept.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,43 +15,43 @@ namespace tilewright::tune {
 
 struct TuneOptions {
   double seconds = 60;
-  size_t trials = 0;  // at most so many of each task; 0: as time allows
-  size_t batch = 8;   // trials that are built and measured together, the cost model's choice beside them
+  size_t trials = 0;  // maximum per task; 0: limited by time only
+  size_t batch = 8;   // trials built and measured together, along with the cost model's choice
   std::string search = "guided";
   uint64_t seed = 0;
-  std::string log;            // records are appended to it as they come; empty: none
+  std::string log;            // records are appended to this file; empty: none
   std::vector<Record> known;  // of an earlier session
 };
 
-// One task as it stands.
+// The state of one task.
 struct TaskState {
   const Task* task = nullptr;
   size_t trials = 0, failed = 0;
-  double default_seconds = 0;  // of the cost model's choice, when it was first measured; 0: not yet
+  double default_seconds = 0;  // of the cost model's choice, when first measured; 0: not yet
   double best_seconds = 0;
   Configuration best;
-  std::vector<double> curve;  // the best after each trial
-  bool finished = false;      // nothing is left to try
+  std::vector<double> curve;  // the best time after each trial
+  bool finished = false;      // no more configurations to try
   double gain() const { return best_seconds > 0 ? default_seconds / best_seconds : 1; }
 };
 
 class Tuning {
  public:
   using Measure = std::function<Result<std::vector<TrialResult>>(const Task&, const std::vector<Trial>&)>;
-  // Seconds since the beginning.
+  // Seconds since the start.
   using Now = std::function<double()>;
-  // Errors: InvalidArgument (the search's name).
+  // Errors: InvalidArgument (an unknown search).
   static Result<Tuning> make(const std::vector<Task>& tasks, TuneOptions options, Measure measure, Now now);
 
-  // Until time or trials are used up; `shown` is called after every batch. Errors: those of measuring (Interrupted
-  // among them) and of the log; what was found so far stands. InvalidArgument where nothing at all could be measured.
+  // Runs until time or trials are used up; `shown` is called after every batch. Errors: those of measuring (including
+  // Interrupted) and of the log; results so far remain valid. InvalidArgument if nothing could be measured.
   Status run(const std::function<void(const Tuning&)>& shown = {});
   const std::vector<TaskState>& states() const { return states_; }
   size_t trials() const;
   double seconds() const { return now_(); }
-  // What the model's tuned kernels take, and took before.
+  // Total time of the model's tunable kernels, tuned or by default.
   double total_seconds(bool tuned) const;
-  size_t current() const { return current_; }  // the task that was measured last
+  size_t current() const { return current_; }  // the task measured last
 
  private:
   Tuning(TuneOptions options, Measure measure, Now now)
@@ -59,14 +59,14 @@ class Tuning {
   void recall(size_t task);
   Status step(size_t task);
   Status keep(size_t task, uint64_t index, const TrialResult& result);
-  int next() const;  // the task worth the next batch; -1: none
+  int next() const;  // the task that gets the next batch; -1: none
 
   TuneOptions options_;
   Measure measure_;
   Now now_;
   std::vector<TaskState> states_;
   std::vector<std::unique_ptr<Search>> searches_;
-  std::vector<size_t> idle_;  // batches since a task's last gain
+  std::vector<size_t> idle_;  // batches since each task's last improvement
   size_t current_ = 0;
   std::string failure_;  // why the cost model's choice of a task could not be measured
 };

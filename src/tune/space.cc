@@ -11,10 +11,10 @@ namespace tilewright::tune {
 namespace {
 using nlohmann::json;
 
-// More than any implementation lists for one problem.
+// Upper bound on the configurations of one problem.
 constexpr size_t kAllConfigurations = 20000;
 
-// Classic names of fields. `elements`: the knob counts elements, the field vectors of them.
+// Classic names of fields. `elements`: the knob counts elements, the field vectors.
 struct KnobName {
   const char *implementation, *field, *knob;
   bool elements;
@@ -34,12 +34,12 @@ constexpr KnobName kKnobNames[] = {
     {"batch_matmul.gemm", "nr", "tile_x", true},
     {"batch_matmul.gemm", "k_unroll", "tile_k", false},
 };
-// The same for values that are no splits.
+// The same for values other than splits.
 constexpr KnobName kPlainNames[] = {
     {"conv2d_nchwc.direct", "tile_height", "tile_oh", false},
     {"conv2d_nchwc.direct", "tap_unroll", "unroll_kw", false},
 };
-// Fields that do not decide what stays in registers: every value goes with every tile.
+// Fields that do not affect register use: every value is compatible with every tile.
 struct FreeField {
   const char *implementation, *field;
   std::vector<int> values;
@@ -61,7 +61,7 @@ bool starts(std::string_view text, std::string_view with) { return text.substr(0
 
 struct Field {
   std::string name, value;
-  bool begins = false;  // a part of the configuration of its own
+  bool begins = false;  // begins another part of the configuration
 };
 std::vector<Field> fields_of(const std::string& text) {
   std::vector<Field> out;
@@ -84,7 +84,7 @@ std::optional<int64_t> number_of(const std::string& text) {
   return value;
 }
 
-// Numbers by size, then words.
+// Order of values: numbers by size, then words.
 bool before(const std::string& a, const std::string& b) {
   const auto x = number_of(a), y = number_of(b);
   if (x && y) return *x < *y;
@@ -103,7 +103,7 @@ Knob knob_of(const lower::Implementation& implementation, const Field& field, si
   return knob;
 }
 
-// Values of a free field beside those that are listed, for a workload with taps or without.
+// Additional values of a free field, for workloads with or without taps.
 std::vector<int> free_values(const lower::Implementation& implementation, const std::string& field, bool taps) {
   for (const FreeField& f : free_fields())
     if (starts(implementation.name, f.implementation) && field == f.field)

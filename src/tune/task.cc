@@ -11,17 +11,17 @@
 namespace tilewright::tune {
 namespace {
 
-// Decides as the cost model does, and remembers what there was to decide.
+// Decides like the cost model and records the alternatives.
 class Witness : public lower::KernelChooser {
  public:
   struct Site {
-    relay::Expr function;  // kept, so that no other group has its address
+    relay::Expr function;  // keeps the group's address from being reused
     struct Kind {
       Workload workload;
       std::vector<const lower::Implementation*> implementations;
       KnobSpace space;
     };
-    std::vector<Kind> kinds;  // one for each workload
+    std::vector<Kind> kinds;  // one per workload
     lower::Decision decision;
     const lower::Implementation* implementation = nullptr;
   };
@@ -39,7 +39,7 @@ class Witness : public lower::KernelChooser {
                 [](const Site::Kind& a, const Site::Kind& b) { return a.workload.name < b.workload.name; });
       for (Site::Kind& kind : site.kinds) kind.space = KnobSpace(problem, kind.implementations);
     } else {
-      // Asked again once halos are known, about the implementation that was taken.
+      // Called again, with the chosen implementation, once halos are known.
       for (Site::Kind& kind : site.kinds)
         if (std::find(kind.implementations.begin(), kind.implementations.end(), site.implementation) !=
             kind.implementations.end())
@@ -66,7 +66,7 @@ class Witness : public lower::KernelChooser {
   mutable std::unordered_map<const relay::ExprNode*, Site> sites_;
 };
 
-// The group's operands become parameters and constants of a main function around it.
+// Wraps the group in a main function with its operands as parameters and constants.
 TrialModule trial_module(const lower::StepTrace& trace) {
   const auto* function = relay::as<relay::FunctionNode>(trace.function);
   std::vector<relay::Expr> params, args;

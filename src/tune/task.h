@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be tuned in a model: its fused groups that have more than one kernel to choose from, each once.
+// The tunable tasks of a model: fused groups with more than one possible kernel, without duplicates.
 #pragma once
 #include <string>
 #include <utility>
@@ -10,8 +10,8 @@
 
 namespace tilewright::tune {
 
-// A group by itself, as a text that a process of its own measures: a module whose main calls the group, and the types
-// of the constants it reads, whose values do not matter.
+// A group as text for the measuring process: a module whose main calls the group, and the types of its constants, whose
+// values are irrelevant.
 struct TrialModule {
   std::string text;
   std::vector<std::pair<DataType, std::vector<int64_t>>> constants;
@@ -19,17 +19,17 @@ struct TrialModule {
 
 struct Task {
   Workload workload;
-  std::string target;  // canonical
-  std::string group;   // the operators of the kernel it was found in: "nn.conv2d+add+nn.relu"
+  std::string target;  // canonical text
+  std::string group;   // operators of the kernel it was found in: "nn.conv2d+add+nn.relu"
   TrialModule module;
   KnobSpace space;
-  Configuration chosen;  // the cost model's choice, which may be an implementation of another task
-  uint64_t calls = 1;    // in the model
-  double flops = 0;      // of one call
+  Configuration chosen;  // the cost model's choice, possibly an implementation of another task
+  uint64_t calls = 1;    // number of calls in the model
+  double flops = 0;      // per call
   double predicted_us = 0;
 };
 
-// In the order of the model. Errors: those of lowering.
+// In model order. Errors: those of lowering.
 Result<std::vector<Task>> extract_tasks(const relay::Module& fused, const Target& target);
 
 }  // namespace tilewright::tune

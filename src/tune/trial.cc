@@ -9,7 +9,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kMessageNames[] = {"building", "running", "timing", "done", "failed"};
-constexpr double kNever = 1e9;  // seconds, of what failed
+constexpr double kNever = 1e9;  // seconds, for failures
 
 Diagnostic not_a_message(const std::string& what) {
   return Diagnostic(ErrorCode::kProtocolError, "a measuring process said what is no message: " + what, {},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a measuring process is asked and what it says, one JSON object a line. It is the compiler's own: never read from
-// a network, but checked like anything from outside, since a process that measures may be anything by the time it
-// answers.
+// The protocol with the measuring process, one JSON object per line.
+// Internal, never read from a network, but checked like untrusted
+// input, since a measuring process may be in any state when it answers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -13,50 +13,50 @@
 
 namespace tilewright::tune {
 
-// A kernel to measure, by name: the measuring process has a Problem of its own.
+// A kernel to measure, by name: the measuring process has its own Problem.
 struct Trial {
-  std::string implementation;  // empty: what the cost model chooses
+  std::string implementation;  // empty: the cost model's choice
   std::string configuration;   // its text
 };
 
 struct TrialResult {
-  std::vector<double> costs;  // seconds of one call; empty where it failed
+  std::vector<double> costs;  // seconds per call; empty if it failed
   MeasureError error = MeasureError::kUnknown;
   std::string message;  // of a failure
-  double seconds = 0;   // what it took to build and measure
-  double cost() const;  // the mean; huge where it failed
+  double seconds = 0;   // time to build and measure
+  double cost() const;  // the mean; huge if it failed
 };
 
 struct TimingOptions {
-  int threads = 0;       // 0: as many as a run would have
-  double seconds = 0.2;  // for all trials of a batch together, when `repeat` is 0: in turns, slow ones drop out
-  int repeat = 0;        // how many times each is measured by itself
-  int number = 1;        // runs of one measurement
+  int threads = 0;       // 0: default thread count
+  double seconds = 0.2;  // for a whole batch, if `repeat` is 0: interleaved, dropping slow trials
+  int repeat = 0;        // measurements of each trial separately
+  int number = 1;        // runs per measurement
   double min_repeat_ms = 0;
   double cooldown_seconds = 0;
   bool flush_cache = false;   // before each measurement
-  bool check = true;          // results are compared with the first trial's
-  uint64_t memory_bytes = 0;  // that the process may have; 0: half of the machine's
+  bool check = true;          // compare results with the first trial's
+  uint64_t memory_bytes = 0;  // limit for the process; 0: half of the machine's memory
 };
 
-// A batch; the first trial is the one that others are compared with.
+// A batch; the first trial is the baseline.
 struct Batch {
   std::string target;
   TrialModule module;
   std::vector<Trial> trials;
   TimingOptions timing;
-  std::string folder;  // where the process may write
+  std::string folder;  // the process may write here
 };
 
 std::string to_line(const Batch& batch);
 Result<Batch> parse_batch(const std::string& line);
 
-// What the measuring process says, in this order: kBuilding, then for every trial kRunning before it first runs, once
-// kTiming, at the end kDone or, when the batch as a whole cannot be built, kFailed.
+// Messages of the measuring process, in order: kBuilding; kRunning for each trial before its first run; kTiming once;
+// finally kDone or, if the whole batch cannot be built, kFailed.
 struct Message {
   enum class Kind { kBuilding, kRunning, kTiming, kDone, kFailed } kind = Kind::kFailed;
   size_t trial = 0;                  // kRunning
-  std::vector<TrialResult> results;  // kDone, one for each trial
+  std::vector<TrialResult> results;  // kDone: one per trial
   std::string text;                  // kFailed
 };
 std::string to_line(const Message& message);

@@ -16,7 +16,7 @@ json tensor_arg(const std::vector<int64_t>& shape, DataType dtype) { return {"TE
 
 std::string suffix_of(const Target& target) { return target.mtriple.rfind("aarch64", 0) == 0 ? ".arm_cpu" : ".x86"; }
 
-// A convolution over channel blocks, as if it had none: the classic tasks are those of the model before layouts.
+// A convolution over channel blocks, described without blocks: classic tasks refer to the model before layouts.
 Workload blocked_conv(const lower::Problem& p) {
   const topi::Conv2dProblem c = unfold_stride(p, lower::conv2d_problem(p));
   const json data = tensor_arg({c.batch, c.in_channels, c.in_height, c.in_width}, p.arg_dtype(0));
@@ -43,14 +43,14 @@ Workload blocked_depthwise(const lower::Problem& p) {
            p.graph.tensors[p.group.outputs[0]].dtype.str()}};
 }
 
-// Rows that leading dimensions make together.
+// The number of rows when leading dimensions are merged.
 int64_t rows_of(const std::vector<int64_t>& shape) {
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
   return rows;
 }
 
-// C[M, N] = A[M, K] x B[N, K]: nn.matmul with a turned B is the same product.
+// C[M, N] = A[M, K] x B[N, K]; nn.matmul with a transposed B is the same product.
 Workload product(const lower::Problem& p, const char* name) {
   const auto a = p.arg_shape(0), out = p.out_shape();
   return {name + suffix_of(p.target),
@@ -84,7 +84,7 @@ Workload workload_of(const lower::Problem& p, const lower::Implementation& imple
   if (is("conv2d_nchwc.")) return blocked_conv(p);
   if (is("depthwise_conv2d_nchwc.")) return blocked_depthwise(p);
   if (is("batch_matmul.")) return batch_product(p);
-  // B that is constant is packed, whichever way it is turned; another's rows are read as they lie.
+  // A constant B is packed, transposed or not; another's rows are read in place.
   if (is("dense.packed") || is("matmul.packed")) return product(p, "dense_pack");
   if (is("dense.gemm")) return product(p, "dense_nopack");
   return general(p);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tuning record is about: a kernel template's classic name and its arguments, as the classic stack writes them.
-// Two layers of one workload have the same kernels to choose from, whatever follows them.
+// The workload of a tuning record: a kernel template's classic name and arguments, in the classic encoding. Layers with
+// equal workloads have the same possible kernels, whatever their epilogues.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,10 +15,10 @@ struct Workload {
   std::string key() const { return name + args.dump(); }
 };
 
-// Implementations with one classic name are branches of one task (the direct convolution and Winograd's).
+// Implementations with the same classic name are branches of one task (direct convolution and Winograd).
 Workload workload_of(const lower::Problem& problem, const lower::Implementation& implementation);
 
-// "direct" of "conv2d_nchwc.direct".
+// The suffix of an implementation's name: "direct" of "conv2d_nchwc.direct".
 std::string algorithm_of(const lower::Implementation& implementation);
 
 }  // namespace tilewright::tune

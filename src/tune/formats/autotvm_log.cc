@@ -20,13 +20,13 @@ namespace {
 using nlohmann::json;
 
 constexpr double kLogVersion = 0.2;
-// What scripts of the classic stack look for.
+// Version written for classic scripts that check it.
 constexpr const char* kClassicVersion = "0.9.0";
 constexpr double kFailedCost = 1e9;
 constexpr size_t kMostBytes = size_t{1} << 20;  // of a line
 constexpr int kMostNesting = 16;
 
-// Brackets within brackets, which cost a reader of trees its stack.
+// The nesting depth of brackets, which the JSON parser handles recursively.
 int nesting_of(std::string_view text) {
   int depth = 0, most = 0;
   bool quoted = false;
@@ -47,7 +47,7 @@ int nesting_of(std::string_view text) {
 
 bool is_number(const json& j) { return j.is_number() && std::isfinite(j.get<double>()); }
 
-// What is wrong with it, or nothing.
+// Parses the fields; returns what is wrong, or an empty string.
 std::string read_fields(const json& j, Record* out) {
   const auto input = j.find("input"), config = j.find("config"), result = j.find("result");
   if (input == j.end() || !input->is_array() || input->size() < 3 || !(*input)[0].is_string() ||
@@ -154,7 +154,7 @@ Status append_record(const std::string& path, const Record& record) {
   const std::string line = to_line(record) + "\n";
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0) return cannot_write(path, std::strerror(errno));
-  // A writer that was killed may have left half a line: what follows begins a new one.
+  // If a killed writer left an incomplete line, starts a new one.
   char last = '\n';
   const off_t size = ::lseek(file, 0, SEEK_END);
   const bool cut = size > 0 && ::pread(file, &last, 1, size - 1) == 1 && last != '\n';
