@@ -493,7 +493,8 @@ def resize(m, op):
     extra = dict(mode=mode, coordinate_transformation_mode=m.pick(["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]))
     if mode == "nearest":
         extra["nearest_mode"] = m.pick(["round_prefer_floor", "floor", "ceil", "round_prefer_ceil"])
-    if m.chance(0.5):
+    # Where a scale gives no whole size, the format says by which length corners are aligned, and onnxruntime takes another.
+    if m.chance(0.5) and extra["coordinate_transformation_mode"] != "align_corners":
         m.add(op, [x, None, m.constant(np.asarray([1, 1] + [m.pick([0.5, 1, 1.5, 2, 3]) for _ in range(n)], np.float32))], **extra)
     else:
         m.add(op, [x, None, None, m.constant(np.asarray(x[2][:2] + [m.integer(1, 17) for _ in range(n)], np.int64))], **extra)

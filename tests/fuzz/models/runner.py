@@ -127,8 +127,27 @@ def far(ours, other, unit, spread=None):
     return ~close
 
 
+def imprecise(ours, other):
+    """Where another engine rounds more than we do: what we computed is as the reference has it already."""
+    if ours.dtype.kind == "f":
+        a, b = ours.astype(np.float64), other.astype(np.float64)
+        with np.errstate(all="ignore"):
+            return np.abs(a - b) <= 5e-3 * (np.abs(a) + np.max(np.abs(a[np.isfinite(a)]), initial=0))
+    if ours.dtype.itemsize == 1 and ours.dtype.kind in "iu":  # a quantised value at a tie
+        return np.abs(ours.astype(np.int64) - other.astype(np.int64)) <= 1
+    return np.zeros(ours.shape, bool)
+
+
 def judge(runner, model, inputs):
     """None when all is well, or (kind, what); kinds: crash, hang, internal, refused, differs, apart, onnxruntime."""
+    found = compare(runner, model, inputs)
+    given = list(inputs.values()) + [numpy_helper.to_array(t) for t in model.graph.initializer]
+    if found and found[0] in ("differs", "onnxruntime") and any(a.dtype.kind == "f" and not np.isfinite(a).all() for a in given):
+        return found[0], found[1] + "; an input is not finite"
+    return found
+
+
+def compare(runner, model, inputs):
     answer = runner.run(model, inputs)
     if answer["status"] == "hang":  # or a machine that was busy with something else
         answer = runner.run(model, inputs)
@@ -155,6 +174,8 @@ def judge(runner, model, inputs):
                 return what, f"output {i} is {ours.dtype}, not {other.dtype}"
             unit = UNITS.get(str(ours.dtype), 1)
             wrong = far(ours, other, unit)
+            if what == "onnxruntime" and truth is not None:
+                wrong &= ~imprecise(ours, other)
             if wrong.any() and spread is None and truth is not None:
                 spread = runner.spread()
                 if spread is None:
