@@ -260,6 +260,66 @@ class Scripted(Traced):
 
         self.compare(Keeps(), (models.image(5, 4),))
 
+    def test_a_beam_search_of_lists(self):
+        class Beams(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.cell, self.out = nn.Embedding(11, 8), nn.GRUCell(8, 8), nn.Linear(8, 11)
+
+            def forward(self, state):
+                beams: List[List[int]] = [[0]]
+                scores: List[float] = [0.0]
+                states: List[torch.Tensor] = [state]
+                for _ in range(3):
+                    found: List[List[int]] = []
+                    sums: List[float] = []
+                    after: List[torch.Tensor] = []
+                    for b in range(len(beams)):
+                        next_state = self.cell(self.words(torch.tensor([beams[b][-1]])), states[b])
+                        best, word = torch.log_softmax(self.out(next_state), -1).topk(2)
+                        for k in range(2):
+                            found.append(beams[b] + [int(word[0, k])])
+                            sums.append(scores[b] + float(best[0, k]))
+                            after.append(next_state)
+                    order = torch.tensor(sums).argsort(descending=True)
+                    beams = [found[int(j)] for j in order[:2]]
+                    scores = [sums[int(j)] for j in order[:2]]
+                    states = [after[int(j)] for j in order[:2]]
+                return torch.tensor(beams[0]), torch.tensor(scores), int(order[0]) in [1, 3]
+
+        torch.manual_seed(4)
+        x = models.image(1, 8)
+        self.compare(Beams(), (x,), (x - 1,))
+
+    def test_coordinates_of_boxes_that_a_run_keeps(self):
+        class Boxes(nn.Module):
+            def forward(self, x):
+                kept = x[x[:, 0] > 0.5]
+                left, top, right, bottom = kept.unbind(1)
+                first, last = kept.split([1, 3], 1)
+                if left is top:
+                    left = left * 2
+                return torch.stack([right - left, bottom - top], 1), first + last
+
+        self.compare(Boxes(), (models.image(9, 4),), (models.image(9, 4) * 0.6,))
+
+    def test_sizes_of_a_run_as_tensors(self):
+        def sizes(x):
+            kept = x[x[:, 0] > 0.5]
+            return kept.sum(0) * torch.as_tensor(kept.shape[0] + 1), kept / max(kept.shape[0], 1)
+
+        x = models.image(9, 4)
+        with torch.no_grad():
+            traced = torch.jit.trace(sizes, x, check_trace=False)
+            compiled = tw.compile(traced, (x,))
+            for y in (x, x * 0.7):
+                for got, want in zip(compiled(y), traced(y)):
+                    self.assertTrue(close(got, want), f"{got} and {want}")
+
+    def test_a_scripted_transformer(self):
+        module = nn.Transformer(16, 2, 1, 1, 32, batch_first=True)
+        self.compare(module, (models.image(2, 5, 16), models.image(2, 4, 16)))
+
     def test_dictionaries(self):
         class Named(nn.Module):
             def forward(self, x):

@@ -163,7 +163,7 @@ struct ConverterEntry {
 #define TW_TORCH_FAMILIES(X) \
   X(arithmetic) X(comparison) X(activation) X(reduction) X(view) X(shape) X(creation) X(linear) X(conv) X(norm) \
   X(indexing) X(attention) X(control) X(cells) X(quantized) X(prim) X(vision) X(windows) \
-  X(complex) X(dictionary)
+  X(complex) X(dictionary) X(list)
 // clang-format on
 #define TW_TORCH_FAMILY(name) std::span<const ConverterEntry> name##_converters();
 TW_TORCH_FAMILIES(TW_TORCH_FAMILY)

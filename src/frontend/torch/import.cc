@@ -157,7 +157,8 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
                                      [](const auto& named) { return named.second.kind == Value::kGraph; });
   const bool changes_list = changes_a_list(node.target, arguments);
   const bool looks_at_types = !changes_list && !reads_a_list(node.target, arguments) &&
-                              !node.target.starts_with("operator.getitem") && !node.target.starts_with("prim.") &&
+                              !node.target.starts_with("operator.getitem") &&
+                              (!node.target.starts_with("prim.") || node.target.starts_with("prim.NumToTensor")) &&
                               !node.target.starts_with("aten._assert");
   if (programs() && !typed && !has_graph && looks_at_types && find_converter(node.target)) return wait(node, arguments);
   try {
@@ -267,7 +268,11 @@ void Importer::import_node(const Node& node, Scope& scope) {
     bind(node, Values(outputs, bad), scope);
   };
   if (!known) return unsupported("");
-  if (poisoned) return bind(node, Values(outputs, bad), scope);
+  if (poisoned) {
+    // A list that it would have changed is no longer what its readers expect.
+    if (changes_a_list(node.target, arguments)) arguments[0].second.list->push_back(bad);
+    return bind(node, Values(outputs, bad), scope);
+  }
   const Scope* around = scope_;
   scope_ = &scope;
   try {

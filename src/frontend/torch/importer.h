@@ -65,6 +65,7 @@ class Importer {
   Values histogram(const Node& node, const NamedValues& arguments);
   Values in_place(const Node& node, const std::string& functional, const NamedValues& arguments);
   Values wait(const Node& node, const NamedValues& arguments);
+  std::optional<size_t> parts_of(const Node& node, const NamedValues& arguments);
   void describe(const Node& node, const NamedValues& arguments, Values* made);
   std::optional<Values> answered(const Node& node, const NamedValues& arguments);
   Values reshaped_in_place(const Node& node, const std::string& functional, const NamedValues& arguments, Scope& scope);

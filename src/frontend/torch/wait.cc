@@ -93,6 +93,7 @@ bool makes_number(std::string_view target) {
                                                   "aten.ScalarImplicit",
                                                   "aten.sym_size",
                                                   "aten.sym_numel",
+                                                  "aten.__contains__",
                                                   "prim.ImplicitTensorToNum"};
   return target.starts_with("operator.") || target.starts_with("math.") || target.starts_with("torch.sym_") ||
          target.starts_with("_operator.") || target.starts_with("prim.max") || target.starts_with("prim.min") ||
@@ -117,7 +118,7 @@ std::optional<Value> sample_of(const Value& v, int64_t size, int64_t number) {
   if (!v.expr || NodeContext::known(v.expr)) return out;
   if (v.kind == Value::kNumber) {
     const auto* t = as_tensor(v.expr->type);
-    Tensor one = Tensor::zeros(t ? t->dtype : kInt64, {});
+    Tensor one = Tensor::zeros(t ? t->dtype : v.like ? v.like->dtype : kInt64, {});
     one.set_double(0, static_cast<double>(number));
     out.expr = relay::make_constant(std::move(one));
     return out;
@@ -154,6 +155,8 @@ Values Importer::wait(const Node& node, const NamedValues& arguments) {
   const AttrsRef owner(attrs);
   size_t outputs = 0;
   for (const Argument& output : node.outputs) outputs += output.kind == Argument::kList ? output.items.size() : 1;
+  const std::optional<size_t> length = outputs == 1 ? parts_of(node, arguments) : std::nullopt;
+  if (length) outputs = *length;
   attrs->op = node.target;
   attrs->domain = kWaitingDomain;
   attrs->outputs = static_cast<int64_t>(outputs);
@@ -163,16 +166,45 @@ Values Importer::wait(const Node& node, const NamedValues& arguments) {
   auto made = relay::try_call("onnx.node", std::move(operands), owner, relay::make_span(node.name));
   if (!made.ok()) throw ConversionFailure{std::move(made).error()};
   Values out;
-  if (outputs == 1)
+  if (outputs == 1 && !length)
     out = {makes_number(node.target) ? Value::number(*made) : Value(*made)};
   else
     for (size_t i = 0; i < outputs; ++i)
       out.emplace_back(relay::make_get(*made, static_cast<int64_t>(i), (*made)->span));
   describe(node, arguments, &out);
+  if (length) out = {Value::of_list(std::move(out))};
   return out;
 }
 
-// Infers results' dtypes and ranks: runs the converter with sample sizes in place of those known only at run time.
+// How long the list is that a node of TorchScript makes, where it is as long for tensors of any size: coordinates of
+// boxes, say. Nothing where it makes no list, or sizes decide.
+std::optional<size_t> Importer::parts_of(const Node& node, const NamedValues& arguments) {
+  static constexpr std::string_view kTargets[] = {
+      "aten.unbind",       "aten.split",    "aten.split_with_sizes", "aten.chunk",
+      "aten.tensor_split", "aten.meshgrid", "aten.unsafe_chunk",     "aten.broadcast_tensors"};
+  if (std::find(std::begin(kTargets), std::end(kTargets), without_overload(node.target)) == std::end(kTargets) ||
+      (node.outputs.size() == 1 && node.outputs[0].kind == Argument::kList))
+    return std::nullopt;
+  std::optional<size_t> length;
+  for (const int64_t size : {1, 2, 9}) {
+    NamedValues samples;
+    for (const auto& [name, v] : arguments) {
+      auto sample = sample_of(v, size, 1);
+      if (!sample) return std::nullopt;
+      samples.emplace_back(name, std::move(*sample));
+    }
+    try {
+      const Values made = convert_resolved({onnx_, nullptr}, node, std::move(samples));
+      if (made.size() != 1 || !made[0].list || (length && *length != made[0].list->size())) return std::nullopt;
+      length = made[0].list->size();
+    } catch (const ConversionFailure&) {
+      return std::nullopt;
+    }
+  }
+  return length && *length > 0 ? length : std::nullopt;
+}
+
+// The node's converter is asked with some sizes in place of those that only a run has: dtypes and ranks are the same.
 void Importer::describe(const Node& node, const NamedValues& arguments, Values* made) {
   if (without_overload(node.target) == "aten.squeeze") return;
   static constexpr std::pair<int64_t, int64_t> kSizesAndNumbers[] = {{1, 0}, {1, 1}, {2, 1}, {8, 1}, {64, 1}};
@@ -188,7 +220,7 @@ void Importer::describe(const Node& node, const NamedValues& arguments, Values* 
       if (like.size() == 1 && like[0].list) like = Values(*like[0].list);
       if (like.size() != made->size()) continue;
       for (size_t i = 0; i < like.size(); ++i)
-        if (like[i].kind == Value::kTensor && like[i].expr) (*made)[i].like = likeness_of(like[i]);
+        if (like[i].expr) (*made)[i].like = likeness_of(like[i]);
       return;
     } catch (const ConversionFailure&) {
       continue;  // nothing is known about its results

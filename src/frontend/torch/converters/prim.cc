@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TorchScript's values other than tensors: lists, tuples, strings, None, dtypes, and conversion of numbers from and to
-// tensors. A list is a shared object: a change is seen through every name. Arithmetic on numbers comes as Python's
-// operators (torch_script.py).
+// What TorchScript computes with besides tensors and lists (list.cc): texts, None, dtypes, and numbers out of tensors
+// and back. A list is one object for all its names: what changes it changes it for them all. Arithmetic on numbers
+// comes as Python's operators (torch_script.py).
 #include <algorithm>
 
 #include "base/format.h"
@@ -15,7 +15,6 @@ const Values& items_of(NodeContext& c, const Value& v) {
   if (!v.list) c.fail_type("its operand is not a list");
   return *v.list;
 }
-Values& changed_items(NodeContext& c, const Value& v) { return const_cast<Values&>(items_of(c, v)); }
 
 Value truth(bool b) {
   Tensor t = Tensor::zeros(kBool, {});
@@ -23,141 +22,6 @@ Value truth(bool b) {
   return Value::number(relay::make_constant(std::move(t)));
 }
 Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
-
-// Resolves Python's index into `count` items, which may be negative.
-size_t place_of(NodeContext& c, const Value& index, size_t count) {
-  const int64_t n = static_cast<int64_t>(count), i = c.integer_of(index, "idx");
-  if (i < -n || i >= n) c.fail(format("its index {} is out of range for a list of {}", i, n));
-  return static_cast<size_t>(i < 0 ? i + n : i);
-}
-
-Values all_arguments(NodeContext& c) {
-  Values out;
-  for (size_t i = 0; i < c.argument_count(); ++i) out.push_back(c.positional(i));
-  return out;
-}
-
-// ---- construction and unpacking
-
-Values construct(NodeContext& c) { return {Value::of_list(all_arguments(c))}; }
-Values unpack(NodeContext& c) {
-  Values out = items_of(c, c.positional(0));
-  if (out.size() != c.output_count())
-    c.fail(format("a list of {} items is unpacked into {}", out.size(), c.output_count()));
-  return out;
-}
-Values get_item(NodeContext& c) {
-  const Value& list = c.positional(0);
-  if (list.kind == Value::kText) {
-    const size_t at = place_of(c, c.positional(1), list.text.size());
-    return {Value::of_text(list.text.substr(at, 1))};
-  }
-  const Values& items = items_of(c, list);
-  return {items[place_of(c, c.positional(1), items.size())]};
-}
-Values length(NodeContext& c) {
-  const Value& v = c.positional(0);
-  if (v.kind == Value::kText) return {whole(static_cast<int64_t>(v.text.size()))};
-  if (v.list) return {whole(static_cast<int64_t>(v.list->size()))};
-  if (!v.expr || c.rank(v.expr) < 1) c.fail_type("its operand has no length");
-  return {whole(c.dims(v.expr)[0])};
-}
-Values slice(NodeContext& c) {
-  const Values& items = items_of(c, c.value("l"));
-  const int64_t n = static_cast<int64_t>(items.size()), step = c.integer("step", 1);
-  if (step < 1) c.fail(format("its step is {}", step));
-  auto bounded = [&](std::optional<int64_t> at, int64_t fallback) {
-    const int64_t i = at.value_or(fallback);
-    return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n);
-  };
-  Values out;
-  const int64_t end = bounded(c.maybe_integer("end"), n);
-  for (int64_t i = bounded(c.maybe_integer("start"), 0); i < end; i += step)
-    out.push_back(items[static_cast<size_t>(i)]);
-  return {Value::of_list(std::move(out))};
-}
-Values joined(NodeContext& c) {
-  const Value &a = c.positional(0), &b = c.positional(1);
-  if (a.kind == Value::kText && b.kind == Value::kText) return {Value::of_text(a.text + b.text)};
-  Values out = items_of(c, a);
-  const Values& more = items_of(c, b);
-  out.insert(out.end(), more.begin(), more.end());
-  return {Value::of_list(std::move(out))};
-}
-Values repeated(NodeContext& c) {
-  const bool list_first = c.positional(0).list != nullptr;
-  const Values& items = items_of(c, c.positional(list_first ? 0 : 1));
-  const int64_t times = c.integer_of(c.positional(list_first ? 1 : 0), "n");
-  if (times * static_cast<int64_t>(items.size()) > (1 << 20)) c.unsupported("a list of more than a million items");
-  Values out;
-  for (int64_t i = 0; i < times; ++i) out.insert(out.end(), items.begin(), items.end());
-  return {Value::of_list(std::move(out))};
-}
-Values copied(NodeContext& c) {
-  if (c.positional(0).kind == Value::kText) {
-    Values letters;
-    for (char letter : c.positional(0).text) letters.push_back(Value::of_text(std::string(1, letter)));
-    return {Value::of_list(std::move(letters))};
-  }
-  return {Value::of_list(items_of(c, c.positional(0)))};
-}
-Values range(NodeContext& c) {
-  const int64_t n = c.integer_of(c.positional(0), "n");
-  if (n > (1 << 20)) c.unsupported("a list of more than a million items");
-  Values out;
-  for (int64_t i = 0; i < n; ++i) out.push_back(whole(i));
-  return {Value::of_list(std::move(out))};
-}
-
-// ---- list mutation
-
-// A list must not contain itself: walks over it would not end.
-void check_new_item(NodeContext& c, const Value& list, const Value& item) {
-  if (!item.list) return;
-  if (item.list == list.list) c.unsupported("a list that holds itself");
-  for (const Value& inner : *item.list) check_new_item(c, list, inner);
-}
-Values append(NodeContext& c) {
-  check_new_item(c, c.positional(0), c.positional(1));
-  changed_items(c, c.positional(0)).push_back(c.positional(1));
-  return {c.positional(0)};
-}
-Values extend(NodeContext& c) {
-  const Values more = items_of(c, c.positional(1));
-  for (const Value& item : more) check_new_item(c, c.positional(0), item);
-  Values& items = changed_items(c, c.positional(0));
-  items.insert(items.end(), more.begin(), more.end());
-  return {c.positional(0)};
-}
-Values insert(NodeContext& c) {
-  check_new_item(c, c.positional(0), c.positional(2));
-  Values& items = changed_items(c, c.positional(0));
-  const int64_t n = static_cast<int64_t>(items.size()), i = c.integer_of(c.positional(1), "idx");
-  items.insert(items.begin() + std::clamp<int64_t>(i < 0 ? i + n : i, 0, n), c.positional(2));
-  return {};
-}
-Values pop(NodeContext& c) {
-  Values& items = changed_items(c, c.positional(0));
-  const size_t at = place_of(c, c.argument_count() > 1 ? c.positional(1) : whole(-1), items.size());
-  Value out = items[at];
-  items.erase(items.begin() + static_cast<int64_t>(at));
-  return {out};
-}
-Values set_item(NodeContext& c) {
-  check_new_item(c, c.positional(0), c.positional(2));
-  Values& items = changed_items(c, c.positional(0));
-  items[place_of(c, c.positional(1), items.size())] = c.positional(2);
-  return {c.positional(0)};
-}
-Values clear(NodeContext& c) {
-  changed_items(c, c.positional(0)).clear();
-  return {};
-}
-Values reverse(NodeContext& c) {
-  Values& items = changed_items(c, c.positional(0));
-  std::reverse(items.begin(), items.end());
-  return {};
-}
 
 // ---- equality, None
 
@@ -209,17 +73,30 @@ template <bool kSame>
 Values identical(NodeContext& c) {
   const bool first = is_nothing(c.positional(0)), second = is_nothing(c.positional(1));
   if (first || second) return {truth((first && second) == kSame)};
+  const Value &a = c.positional(0), &b = c.positional(1);
+  if (a.kind == Value::kTensor && b.kind == Value::kTensor) return {truth((a.expr == b.expr) == kSame)};
   return {truth(equal_values(c) == kSame)};
 }
 Values contains(NodeContext& c) {
   const Value &list = c.positional(0), &item = c.positional(1);
   if (list.kind == Value::kText) return {truth(list.text.find(item.text) != std::string::npos)};
+  Values open;  // what only a run can compare
   for (const Value& each : items_of(c, list)) {
     const std::optional<bool> found = same(each, item);
-    if (!found) c.unsupported("looking for a number that only a run has");
-    if (*found) return {truth(true)};
+    if (!found && (!each.expr || !item.expr)) c.unsupported("looking for what only a run has");
+    if (!found) open.push_back(each);
+    if (found && *found) return {truth(true)};
   }
-  return {truth(false)};
+  if (open.empty()) return {truth(false)};
+  Expr any;
+  for (const Value& each : open) {
+    if (!as_tensor(each.expr->type) || !as_tensor(item.expr->type))
+      throw ConversionFailure{Diagnostic(ErrorCode::kFreeDimension, "its numbers are known in a run only")};
+    const DataType dtype = c.dtype(each.expr).is_float() || c.dtype(item.expr).is_float() ? kFloat64 : kInt64;
+    const Expr one = c.call("equal", {c.cast(each.expr, dtype), c.cast(item.expr, dtype)});
+    any = any ? c.call("logical_or", {any, one}) : one;
+  }
+  return {Value::number(any)};
 }
 
 // ---- numbers
@@ -394,32 +271,6 @@ Values raise(NodeContext& c) {
 Values nothing(NodeContext&) { return {}; }
 
 constexpr ConverterEntry kScriptConverters[] = {
-    {"prim.ListConstruct", construct},
-    {"prim.TupleConstruct", construct},
-    {"prim.ListUnpack", unpack},
-    {"prim.TupleUnpack", unpack},
-    {"prim.TupleIndex", get_item},
-    {"prim.TupleSlice", slice},
-    {"aten.__getitem__", get_item},
-    {"aten.len", length},
-    {"aten.slice.t", slice},
-    {"aten.slice.str", slice},
-    {"aten.add.t", joined},
-    {"aten.add.str", joined},
-    {"aten.add_.t", extend},
-    {"aten.mul.left_t", repeated},
-    {"aten.mul.right_", repeated},
-    {"aten.list", copied},
-    {"aten.list.t", copied},
-    {"aten.copy.t", copied},
-    {"prim.rangelist", range},
-    {"aten.append", append},
-    {"aten.extend", extend},
-    {"aten.insert", insert},
-    {"aten.pop", pop},
-    {"aten._set_item", set_item},
-    {"aten.clear", clear},
-    {"aten.reverse", reverse},
     {"aten.eq.int_list", equal},
     {"aten.eq.float_list", equal},
     {"aten.eq.bool_list", equal},
@@ -479,6 +330,9 @@ constexpr ConverterEntry kScriptConverters[] = {
     {"prim.requires_grad", never},
     {"aten.requires_grad_", itself},
     {"aten.is_scripting", always},
+    {"aten.is_autocast_enabled", never},
+    {"aten.is_autocast_cpu_enabled", never},
+    {"aten.is_grad_enabled", never},
     {"prim.data", itself},
     {"prim.unchecked_cast", itself},
     {"prim.unchecked_unwrap_optional", itself},
