@@ -5,7 +5,7 @@
     ./dev bench --torch                             the models of the tests, 1 and 2 threads
     ./dev bench --torch transformers/bert classification/resnet18 --threads 1
     ./dev bench --torch --check                     every model of bench/torch_models.py beside PyTorch: works, differs or refused
-    ./dev bench --torch --check --door script       the same by torch.jit.trace
+    ./dev bench --torch --check --door pt2          the same from a file; other doors: module (compile(module, inputs)), trace and script (torch.jit)
 
 How: a process for each model and number of threads, with empty caches of compiled kernels. Every engine compiles and answers once (the first
 call's time has both); then they take turns for several rounds. A time is the median over the rounds of the round's fastest call. A ratio is
@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ("transformers/bert", "transformers/gpt2", "transformers/t5", "transformers/vit", "transformers/llama", "transformers/sam_decoder", "plain/lstm_tagger",
           "plain/transformer", "classification/squeezenet1_1", "classification/mobilenet_v3_small", "classification/shufflenet_v2_x0_5", "classification/resnet18")
 ENGINES = ("eager", "inductor", "tilewright")
+DOORS = ("export", "module", "pt2", "trace", "script")
 
 
 def outputs_of(value):
@@ -74,23 +75,38 @@ def measure(name, threads, rounds, seconds):
     return result
 
 
+def imported(model, inputs, door, folder):
+    """(what tilewright.compile is given, the example inputs beside it or None) for one of DOORS."""
+    import torch
+    if door == "trace":
+        return torch.jit.trace(model, inputs, check_trace=False, strict=False), inputs
+    if door == "script":
+        return torch.jit.script(model), inputs
+    program = torch.export.export(model, inputs, strict=False)
+    if door == "export":
+        return program, None
+    path = os.path.join(folder, "model.pt2")
+    torch.export.save(program, path)
+    return path, None
+
+
 def check(name, door):
-    """(works, differs or refused; why)"""
+    """(works, differs, refused or not exported; why)"""
     import numpy as np
     import tilewright
     import torch
     import torch_models
     torch.set_num_threads(2)
     model, inputs = torch_models.small(name)
-    with torch.no_grad():
+    with torch.no_grad(), tempfile.TemporaryDirectory(prefix="tilewright-check-") as folder:
         want = outputs_of(model(*inputs))
         try:
-            module = torch.jit.trace(model, inputs, check_trace=False, strict=False) if door == "script" else torch.export.export(model, inputs, strict=False)
+            module, examples = (model, inputs) if door == "module" else imported(model, inputs, door, folder)
         except Exception as error:
             return "not exported", f"{type(error).__name__}: {error}".splitlines()[0]
         begin = time.perf_counter()
         try:
-            compiled = tilewright.compile(module, inputs) if door == "script" else tilewright.compile(module)
+            compiled = tilewright.compile(module, examples)
         except Exception as error:
             return "refused", " ".join(str(error).split())[:600]
         took = time.perf_counter() - begin
@@ -102,7 +118,7 @@ def check(name, door):
         if not torch_models.close(g, w):
             far = np.abs(g.astype("float64") - w.numpy()).max() if g.shape == tuple(w.shape) else f"{g.shape} and {tuple(w.shape)}"
             return "differs", f"result {i}: {far}, the largest is {float(w.abs().max()) if w.numel() else 0:.3g}"
-    return "works", f"{took:.1f} s"
+    return "works", f"{took:.1f} s, {', '.join('x'.join(map(str, w.shape)) or 'a number' for w in want)}"
 
 
 def child(arguments, timeout):
@@ -143,7 +159,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--door", choices=("export", "script"), default="export")
+    parser.add_argument("--door", choices=DOORS, default="export")
     parser.add_argument("--json", help="where the figures go")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -27,21 +27,31 @@ def tokens(count: int, *shape: int) -> torch.Tensor:
 class Detector(nn.Module):
     """One picture in, the tensors of what is found out."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module, names: list[str]):
         super().__init__()
-        self.model = model
+        self.model, self.names = model, names
 
-    def forward(self, picture: torch.Tensor) -> Any:
-        return tuple(self.model([picture])[0].values())
+    def forward(self, picture: torch.Tensor) -> list[torch.Tensor]:
+        if torch.jit.is_scripting():
+            found = self.model([picture])[1][0]
+        else:
+            found = self.model([picture])[0]
+        return [found[name] for name in self.names]
 
 
 def vision(name: str, size: int | None = None) -> Made:
     import torchvision
     options: dict[str, Any] = {"weights": None}
+    torch.manual_seed(3)
     if hasattr(torchvision.models.detection, name):
         sides = {} if name.startswith("ssd") or "320" in name else {"min_size": 160, "max_size": 160}
         model = getattr(torchvision.models.detection, name)(weights=None, weights_backbone=None, **sides)
-        return Detector(model).eval(), (image(3, size or 160, size or 160),)
+        with torch.no_grad():
+            for path, weight in model.named_parameters():  # scores that differ by more than rounding does, so that what is kept is the same
+                if weight.dim() > 1 and any(part in path for part in ("cls_logits", "cls_score", "objectness", "classification_head.module_list")):
+                    weight.mul_(30)
+        more = ["masks"] if name.startswith("mask") else ["keypoints", "keypoints_scores"] if name.startswith("keypoint") else []
+        return Detector(model, ["boxes", "labels", "scores", *more]).eval(), (image(3, size or 160, size or 160),)
     if hasattr(torchvision.models.segmentation, name):
         return getattr(torchvision.models.segmentation, name)(weights=None, weights_backbone=None).eval(), (image(1, 3, size or 128, size or 128),)
     if hasattr(torchvision.models.video, name):

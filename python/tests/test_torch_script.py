@@ -270,6 +270,7 @@ class Scripted(Traced):
                 beams: List[List[int]] = [[0]]
                 scores: List[float] = [0.0]
                 states: List[torch.Tensor] = [state]
+                order = torch.zeros(1)
                 for _ in range(3):
                     found: List[List[int]] = []
                     sums: List[float] = []
@@ -315,6 +316,33 @@ class Scripted(Traced):
             for y in (x, x * 0.7):
                 for got, want in zip(compiled(y), traced(y)):
                     self.assertTrue(close(got, want), f"{got} and {want}")
+
+    def test_element_types_dictionaries_of_pairs_and_ranges(self):
+        class Kinds(nn.Module):
+            def forward(self, x, n):
+                named = dict([("a", x), ("b", x + 1), ("a", x * 3)])
+                y = torch.zeros_like(x)
+                if x.dtype == torch.float32 and n.dtype != x.dtype and n.dtype in [torch.int32, torch.int64]:
+                    y = named["a"] + 1
+                for i in range(5, 0, -2):
+                    y = y * i
+                for i in range(int(n[0]), 6, 2):
+                    y = y + i
+                if str(x.device.type) == "cpu":
+                    y = y + len(dict(named))
+                return y
+
+        n = torch.tensor([1])
+        self.compare(Kinds(), (models.image(2, 3), n), (models.image(2, 3), n + 3))
+
+    def test_what_pytorch_cannot_export_is_said(self):
+        class Decides(nn.Module):
+            def forward(self, x):
+                return x * 2 if x.sum() > 0 else x
+
+        with self.assertRaisesRegex(tw.Error, r"(?s)E201.*torch.export cannot follow the Decides.*torch.jit.script"):
+            tw.compile(Decides().eval(), (models.image(3),))
+        self.compare(Decides(), (models.image(3),), (-models.image(3),))
 
     def test_a_scripted_transformer(self):
         module = nn.Transformer(16, 2, 1, 1, 32, batch_first=True)

@@ -20,7 +20,12 @@ def exported(model: Any, example_inputs: Sequence[Any] | None = None) -> Any:
         raise error_of(101, "InvalidArgument", f"a {type(model).__name__} has no shapes of its own", "give the inputs that torch.export is to follow: compile(model, (image,))")
     if model.training:
         raise error_of(101, "InvalidArgument", f"the {type(model).__name__} is in training mode", "call model.eval() first")
-    return torch.export.export(model, tuple(example_inputs), strict=False)
+    try:
+        return torch.export.export(model, tuple(example_inputs), strict=False)
+    except Exception as error:
+        first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise error_of(201, "UnsupportedModel", f"torch.export cannot follow the {type(model).__name__}: {first}",
+                       "compile what torch.jit.script or torch.jit.trace makes of it, where sizes that data decide may be used") from error
 
 
 def program_of(ep: Any) -> Program:

@@ -21,6 +21,10 @@ _NUMBER_OPERATORS = {"aten::add": "_operator.add", "aten::sub": "_operator.sub",
 _NUMBERS = {"IntType", "FloatType", "BoolType", "NumberType"}
 
 
+# What may be done to an object of a class of the script's own besides reading its attributes.
+_OBJECT_OPERATORS = {"aten::__is__", "aten::__isnot__", "prim::unchecked_unwrap_optional", "prim::unchecked_cast", "aten::_unwrap_optional"}
+
+
 class Schema:
     """Argument names of an operator, and which of them are dtypes (numbers in TorchScript)."""
 
@@ -50,6 +54,19 @@ def inlined(module: Any) -> Any:
     torch._C._jit_pass_inline(graph)
     torch._C._jit_pass_dce(graph)
     return graph
+
+
+def is_object(kind: Any, value: Any) -> bool:
+    """Whether an attribute that may be None is an object of a class of the script's own."""
+    return value is not None and kind.kind() == "OptionalType" and kind.getElementType().kind() == "ClassType"
+
+
+def as_object(value: Any) -> dict[str, Any] | None:
+    """An object of a class of the script's own: a dictionary of its attributes."""
+    attributes = {name: literal(each) for name, each in getattr(value, "__dict__", {}).items()}
+    if not attributes or None in attributes.values():
+        return None
+    return {"as_list": [{"as_list": [{"as_string": name}, each]} for name, each in attributes.items()]}
 
 
 def names_set(block: Any) -> set[str]:
@@ -132,6 +149,8 @@ class Script:
                 written += self.attribute(n)
             elif kind == "prim::Constant":
                 self.constant(n)
+            elif n.inputsSize() and next(n.inputs()).debugName() in self.objects and kind in _OBJECT_OPERATORS:
+                self.of_object(n)
             elif kind == "prim::SetAttr":
                 written.append(self.set_attribute(n))
             elif kind == "prim::CreateObject":
@@ -161,11 +180,19 @@ class Script:
             self.literals[output] = self.weight(path, value)
         elif n.output().type().kind() == "ClassType" and isinstance(value, self.torch.ScriptObject):
             self.literals[output] = self.packed(path, value, str(n.output().type()))
-        elif n.output().type().kind() in ("ClassType", "InterfaceType"):
+        elif n.output().type().kind() in ("ClassType", "InterfaceType") or is_object(n.output().type(), value):
             self.objects[output] = (value, path)
         else:
             self.literals[output] = self.value(path, value, n)
         return []
+
+    def of_object(self, n: Any) -> None:
+        """What is asked of an attribute that is an object or None."""
+        owner, output = next(n.inputs()).debugName(), n.output().debugName()
+        if n.kind() in ("aten::__is__", "aten::__isnot__"):
+            self.literals[output] = {"as_bool": n.kind() == "aten::__isnot__"}  # beside it is None
+        else:
+            self.objects[output] = self.objects[owner]
 
     def state(self, owner: Any, path: str, name: str, n: Any) -> dict[str, Any]:
         """The dictionary of a module's attributes that the graph sets; it begins with what they are now."""
@@ -203,7 +230,7 @@ class Script:
             return {"as_list": [self.value(f"{path}.{i}", v, n) for i, v in enumerate(value)]}
         if isinstance(value, dict):
             return {"as_list": [{"as_list": [literal(k) or {}, self.value(f"{path}.{k}", v, n)]} for k, v in value.items()]}
-        written = literal(value)
+        written = literal(value) or as_object(value)
         if written is None:
             raise error_of(201, "UnsupportedModel", f"the module's attribute or constant '{path}' is a {type(value).__name__}{self.place(n)}", "keep tensors, numbers, texts and lists of them in the module")
         return written

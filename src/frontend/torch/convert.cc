@@ -182,18 +182,21 @@ std::string NodeContext::text(std::string_view name, const std::string& fallback
 }
 DataType NodeContext::dtype_arg(std::string_view name, DataType fallback) const {
   const Value* v = find(name);
-  // TorchScript gives dtypes as numbers, PyTorch's ScalarType codes.
-  if (v && v->kind == Value::kNumber) {
-    static constexpr DataType kCodes[] = {kUInt8,   kInt8,    kInt16,   kInt32,   kInt64,   kFloat16,
-                                          kFloat32, kFloat64, kFloat16, kFloat32, kFloat64, kBool};
-    const int64_t code = integer_of(*v, name);
-    if (code == 15) return kBFloat16;
-    if (code < 0 || (code > 7 && code != 11))
-      fail(format("its '{}' is the element type {}, which is unknown", name, code));
-    return kCodes[code];
-  }
-  if (v && v->kind != Value::kDtype) fail_type(format("its argument '{}' is not an element type", name));
-  return v ? v->dtype : fallback;
+  if (!v) return fallback;
+  if (const auto type = element_type(*v)) return *type;
+  if (v->kind != Value::kNumber) fail_type(format("its argument '{}' is not an element type", name));
+  fail(format("its '{}' is the element type {}, which is unknown", name, integer_of(*v, name)));
+}
+std::optional<DataType> NodeContext::element_type(const Value& v) {
+  static constexpr DataType kCodes[] = {kUInt8,   kInt8,    kInt16,   kInt32,   kInt64,   kFloat16,
+                                        kFloat32, kFloat64, kFloat16, kFloat32, kFloat64, kBool};
+  if (v.kind == Value::kDtype) return v.dtype;
+  const Tensor* code = v.kind == Value::kNumber ? known(v.expr) : nullptr;
+  if (!code || code->size() != 1 || !code->dtype().is_int()) return std::nullopt;
+  const int64_t at = code->at_int(0);
+  if (at == 15) return kBFloat16;
+  if (at < 0 || (at > 7 && at != 11)) return std::nullopt;
+  return kCodes[at];
 }
 
 std::vector<int64_t> NodeContext::ints(std::string_view name) const {

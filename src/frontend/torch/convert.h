@@ -32,6 +32,7 @@ struct View;
 struct Likeness {
   DataType dtype = kFloat32;
   int64_t rank = 0;
+  std::vector<int64_t> sizes = {};  // of each axis, -1 where only a run has it; empty: none is known
 };
 
 // What a name stands for during the import.
@@ -101,7 +102,9 @@ class NodeContext : public frontend::ExpressionBuilder {
   bool flag(std::string_view name, bool fallback) const;
   std::string text(std::string_view name, const std::string& fallback) const;
   DataType dtype_arg(std::string_view name, DataType fallback) const;
-  // A list of integers; a single one is a list of one.
+  // The element type that a value is; TorchScript has PyTorch's own codes for them, which are numbers.
+  static std::optional<DataType> element_type(const Value& v);
+  // One integer is a list of one.
   std::vector<int64_t> ints(std::string_view name) const;
   std::vector<int64_t> ints(std::string_view name, const std::vector<int64_t>& fallback) const;
   // A list of `count` integers; a single one is repeated.

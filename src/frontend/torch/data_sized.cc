@@ -53,7 +53,8 @@ Value Importer::places_of(const Node& near, const Value& v) {
   found.inputs = {"tensor"};
   found.outputs = {"places"};
   Value rows(onnx_.defer(found, {}, 13, {onnx::Value(v.expr)}).at(0).expr);
-  rows.like = Likeness{kInt64, 2};
+  const auto like = likeness_of(v);
+  rows.like = Likeness{kInt64, 2, {like ? like->rank : -1, -1}};
   return made_by("aten.transpose.int", near, {{"self", rows}, {"dim0", whole_number(0)}, {"dim1", whole_number(1)}});
 }
 
@@ -105,6 +106,35 @@ Values Importer::histogram(const Node& node, const NamedValues& arguments) {
                   {{"self", none}, {"dim", whole_number(0)}, {"index", x}, {"src", each}})};
 }
 
+// The boxes that are kept, the best first.
+Value Importer::kept_boxes(const Node& near, const NamedValues& arguments) {
+  const Value *boxes = argument_named(arguments, "dets"), *scores = argument_named(arguments, "scores"),
+              *threshold = argument_named(arguments, "iou_threshold");
+  if (!boxes || !scores || !threshold || !threshold->expr)
+    refuse(ErrorCode::kMalformedModel, "it has boxes, scores and a threshold");
+  const auto with_axes = [&](const Value& v, int count) {
+    Value out = made_by("aten.to.dtype", near, {{"self", v}, {"dtype", Value::of_dtype(kFloat32)}});
+    for (int i = 0; i < count; ++i)
+      out = made_by("aten.unsqueeze.default", near, {{"self", out}, {"dim", whole_number(0)}});
+    return out;
+  };
+  const Value limit =
+      made_by("aten.to.dtype", near, {{"self", Value(threshold->expr)}, {"dtype", Value::of_dtype(kFloat32)}});
+  onnx::Node kept;
+  kept.op_type = "NonMaxSuppression";
+  kept.name = near.name;
+  kept.inputs = {"boxes", "scores", "most", "threshold"};
+  kept.outputs = {"kept"};
+  Value rows(onnx_
+                 .defer(kept, {}, 11,
+                        {onnx::Value(with_axes(*boxes, 1).expr), onnx::Value(with_axes(*scores, 2).expr),
+                         onnx::Value(whole_number(INT64_MAX).expr), onnx::Value(limit.expr)})
+                 .at(0)
+                 .expr);
+  rows.like = Likeness{kInt64, 2, {-1, 3}};  // (batch, class, box)
+  return made_by("aten.select.int", near, {{"self", rows}, {"dim", whole_number(1)}, {"index", whole_number(2)}});
+}
+
 std::optional<Values> Importer::sized_by_data(const Node& node, const NamedValues& arguments) {
   if (!programs() || arguments.empty()) return std::nullopt;
   const std::string_view op = without_overload(node.target);
@@ -129,6 +159,7 @@ std::optional<Values> Importer::sized_by_data(const Node& node, const NamedValue
     }
     return Values{made_by("aten.index.Tensor", node, {{"self", both[0]}, {"indices", Value::of_list({both[1]})}})};
   }
+  if (op == "torchvision.nms") return Values{kept_boxes(node, arguments)};
   if (op == "aten.bincount" && open) return histogram(node, arguments);
   if ((op == "aten._unique2" || op == "aten.unique_dim") && self.expr) {
     onnx::Node unique;

@@ -291,6 +291,8 @@ void Importer::import_node(const Node& node, Scope& scope) {
     bind(node, std::move(made), scope);
   } catch (ConversionFailure& failure) {
     scope_ = around;
+    // Lists that nodes before it would have filled are not what it expects: those are what is to be reported.
+    if (unsupported_.size() > 0) return bind(node, Values(outputs, bad), scope);
     if (failure.diagnostic.code != ErrorCode::kUnsupportedOp || !failure.diagnostic.where.empty()) throw;
     unsupported(failure.diagnostic.message);
   }

@@ -62,6 +62,7 @@ class Importer {
   Value places_of(const Node& near, const Value& v);
   Values axes_of_places(const Node& near, const Value& v);
   NamedValues without_masks(const Node& node, const NamedValues& arguments);
+  Value kept_boxes(const Node& near, const NamedValues& arguments);
   Values histogram(const Node& node, const NamedValues& arguments);
   Values in_place(const Node& node, const std::string& functional, const NamedValues& arguments);
   Values wait(const Node& node, const NamedValues& arguments);

@@ -204,7 +204,24 @@ Value stand_in(NodeContext& c, const Value& like) {
   return out;
 }
 
-// Brings two values to the same structure.
+// What is known of both.
+std::optional<Likeness> common_likeness(const std::optional<Likeness>& x, const std::optional<Likeness>& y) {
+  if (!x || !y || x->dtype != y->dtype || x->rank != y->rank) return std::nullopt;
+  Likeness out = *x;
+  if (x->sizes.size() != y->sizes.size()) out.sizes.clear();
+  for (size_t i = 0; i < out.sizes.size(); ++i)
+    if (x->sizes[i] != y->sizes[i]) out.sizes[i] = -1;
+  return out;
+}
+
+// What a loop carries may have other sizes in each step.
+void forget_sizes(Value* v) {
+  if (v->like) v->like->sizes.clear();
+  if (v->list)
+    for (Value& item : *v->list) forget_sizes(&item);
+}
+
+// Gives two values one structure.
 void agree_on_structure(NodeContext& c, Value* a, Value* b) {
   if (is_unset(*a) && !is_unset(*b)) *a = stand_in(c, *b);
   if (is_unset(*b) && !is_unset(*a)) *b = stand_in(c, *a);
@@ -226,9 +243,7 @@ void agree_on_structure(NodeContext& c, Value* a, Value* b) {
   if (!both_values && !both_same) c.unsupported("a value that only a run knows to be None, a text or a dtype");
   if (both_values && a->kind != b->kind) a->kind = b->kind = Value::kTensor;
   if (!both_values) return;
-  const auto x = likeness_of(*a), y = likeness_of(*b);
-  const bool alike = x && y && x->dtype == y->dtype && x->rank == y->rank;
-  a->like = b->like = alike ? x : std::nullopt;
+  a->like = b->like = common_likeness(likeness_of(*a), likeness_of(*b));
 }
 
 Expr as_one(const std::vector<Expr>& fields) { return fields.size() == 1 ? fields[0] : relay::make_tuple(fields); }
@@ -330,6 +345,7 @@ class RecursiveStep {
     for (Value& v : carried_) {
       v.view = nullptr;
       if (v.list) v = Value::of_list(*v.list);
+      forget_sizes(&v);
     }
     const size_t known_unsupported = importer_.unsupported_count();
     for (int round = 0;; ++round) {
@@ -398,6 +414,7 @@ class RecursiveStep {
       Value before = carried_[i];
       agree_on_structure(c_, &before, &made[i + 1]);
       if (!carried_[i].list) carried_[i].like = before.like;
+      forget_sizes(&carried_[i]);
       leaves_of(made[i + 1], &next);
     }
     for (size_t i = 0; i < changes_.size(); ++i) next.push_back(content_of(now, changes_[i], state[leaves_ + i]));

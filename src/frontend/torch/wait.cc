@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "base/format.h"
+#include "frontend/torch/growing.h"
 #include "frontend/torch/importer.h"
 #include "frontend/torch/read_json.h"
 #include "relay/op.h"
@@ -94,6 +95,8 @@ bool makes_number(std::string_view target) {
                                                   "aten.sym_size",
                                                   "aten.sym_numel",
                                                   "aten.__contains__",
+                                                  "aten.__range_length",
+                                                  "aten.__derive_index",
                                                   "prim.ImplicitTensorToNum"};
   return target.starts_with("operator.") || target.starts_with("math.") || target.starts_with("torch.sym_") ||
          target.starts_with("_operator.") || target.starts_with("prim.max") || target.starts_with("prim.min") ||
@@ -128,11 +131,76 @@ std::optional<Value> sample_of(const Value& v, int64_t size, int64_t number) {
   Shape shape;
   const auto* t = as_tensor(v.expr->type);
   for (int64_t i = 0; i < like->rank; ++i) {
-    const auto known = t ? t->shape[static_cast<size_t>(i)].constant() : std::nullopt;
-    shape.emplace_back(known.value_or(size));
+    const auto at = static_cast<size_t>(i);
+    const int64_t known = t ? t->shape[at].constant().value_or(-1) : at < like->sizes.size() ? like->sizes[at] : -1;
+    shape.emplace_back(known < 0 ? size : known);
   }
   out.expr = relay::make_var("sample", tensor_type(std::move(shape), like->dtype));
   return out;
+}
+
+// Converters may make constants as large as what they are given.
+constexpr double kMostElementsOfSample = 1 << 22;
+double elements_of(const Value& v) {
+  double out = 0;
+  if (v.list)
+    for (const Value& item : *v.list) out += elements_of(item);
+  const auto* t = v.expr ? as_tensor(v.expr->type) : nullptr;
+  if (!t) return out;
+  double elements = 1;
+  for (const Dim& d : t->shape) elements *= static_cast<double>(d.constant().value_or(1));
+  return out + elements;
+}
+
+// The sizes that a list of numbers names: -1 where only a run has one, or a size follows from the others.
+std::vector<int64_t> named_sizes(const Value& list) {
+  std::vector<int64_t> out;
+  for (const Value& item : *list.list) {
+    const Tensor* t = item.expr ? NodeContext::known(item.expr) : nullptr;
+    out.push_back(t && t->size() == 1 && t->dtype().is_int() ? t->at_int(0) : -1);
+  }
+  return out;
+}
+std::vector<int64_t> sizes_of(const Likeness& like) {
+  return like.sizes.empty() ? std::vector<int64_t>(static_cast<size_t>(like.rank), -1) : like.sizes;
+}
+// Results whose sizes stand in the node where samples of its operands would not fit together.
+std::optional<Likeness> stated_likeness(const Node& node, const NamedValues& arguments) {
+  if (arguments.size() < 2 || !arguments[0].second.expr) return std::nullopt;
+  auto like = likeness_of(arguments[0].second);
+  if (!like) return std::nullopt;
+  const std::string_view op = without_overload(node.target);
+  const Value& sizes = arguments[1].second;
+  if (op == "aten.scatter" || op == "aten.scatter_add" || op == "aten.scatter_reduce" || op == "aten.index_add" ||
+      op == "aten.index_copy" || op == "aten.index_put" || op == "aten._unsafe_index_put")
+    return like;
+  const bool views = op == "aten.view" || op == "aten.reshape" || op == "aten._unsafe_view";
+  if ((!views && op != "aten.expand") || !sizes.list || is_grown(sizes)) return std::nullopt;
+  const std::vector<int64_t> before = sizes_of(*like);
+  like->sizes = named_sizes(sizes);
+  like->rank = static_cast<int64_t>(like->sizes.size());
+  for (size_t i = 0; i < like->sizes.size() && !views; ++i) {
+    const size_t from_last = like->sizes.size() - i;
+    const Tensor* t = NodeContext::known(sizes.list->at(i).expr);
+    if (t && like->sizes[i] < 0 && from_last <= before.size()) like->sizes[i] = before[before.size() - from_last];
+  }
+  return like;
+}
+
+// What a further sample of a result says of it; nothing is known where samples have other ranks.
+bool note_likeness(const Value& sample, bool first, std::optional<Likeness>* like) {
+  const auto* t = sample.expr ? as_tensor(sample.expr->type) : nullptr;
+  if (!t) return true;
+  const auto rank = static_cast<int64_t>(t->shape.size());
+  if (first) *like = Likeness{t->dtype, rank, std::vector<int64_t>(t->shape.size(), -1)};
+  if (!*like) return true;
+  Likeness& known = **like;
+  if (known.rank != rank || known.dtype != t->dtype) return false;
+  for (size_t i = 0; i < known.sizes.size(); ++i) {
+    const int64_t size = t->shape[i].constant().value_or(-1);
+    known.sizes[i] = first || known.sizes[i] == size ? size : -1;
+  }
+  return true;
 }
 
 }  // namespace
@@ -140,7 +208,10 @@ std::optional<Value> sample_of(const Value& v, int64_t size, int64_t number) {
 std::optional<Likeness> likeness_of(const Value& v) {
   if (!v.expr) return std::nullopt;
   const auto* t = as_tensor(v.expr->type);
-  return t ? Likeness{t->dtype, static_cast<int64_t>(t->shape.size())} : v.like;
+  if (!t) return v.like;
+  Likeness out{t->dtype, static_cast<int64_t>(t->shape.size()), {}};
+  for (const Dim& d : t->shape) out.sizes.push_back(d.constant().value_or(-1));
+  return out;
 }
 
 Values Importer::wait(const Node& node, const NamedValues& arguments) {
@@ -186,6 +257,10 @@ std::optional<size_t> Importer::parts_of(const Node& node, const NamedValues& ar
       (node.outputs.size() == 1 && node.outputs[0].kind == Argument::kList))
     return std::nullopt;
   std::optional<size_t> length;
+  // Sizes of the parts are named: there are as many.
+  if (without_overload(node.target) == "aten.split_with_sizes" || without_overload(node.target) == "aten.split")
+    if (arguments.size() > 1 && arguments[1].second.list && !is_grown(arguments[1].second))
+      return arguments[1].second.list->size();
   for (const int64_t size : {1, 2, 9}) {
     NamedValues samples;
     for (const auto& [name, v] : arguments) {
@@ -204,28 +279,50 @@ std::optional<size_t> Importer::parts_of(const Node& node, const NamedValues& ar
   return length && *length > 0 ? length : std::nullopt;
 }
 
-// The node's converter is asked with some sizes in place of those that only a run has: dtypes and ranks are the same.
+// The node's converter is asked with some sizes in place of those that only a run has: dtypes and ranks are the same,
+// and so are sizes that do not depend on them.
 void Importer::describe(const Node& node, const NamedValues& arguments, Values* made) {
-  if (without_overload(node.target) == "aten.squeeze") return;
-  static constexpr std::pair<int64_t, int64_t> kSizesAndNumbers[] = {{1, 0}, {1, 1}, {2, 1}, {8, 1}, {64, 1}};
-  for (const auto& [size, number] : kSizesAndNumbers) {
+  struct Sample {
+    int64_t size, number;
+    bool telling;  // a size that follows from these is seldom one that follows from others
+  };
+  static constexpr Sample kSamples[] = {{1, 0, false}, {1, 1, false}, {2, 1, false}, {8, 1, false},  {64, 1, false},
+                                        {0, 2, true},  {11, 3, true}, {23, 5, true}, {1009, 7, true}};
+  if (const auto stated = stated_likeness(node, arguments); stated && made->size() == 1) {
+    made->front().like = stated;
+    return;
+  }
+  size_t described = 0, told = 0;
+  for (const Sample& s : kSamples) {
+    if (described > 0 && !s.telling) continue;
     NamedValues samples;
+    bool large = false;
     for (const auto& [name, v] : arguments) {
-      auto sample = sample_of(v, size, number);
+      auto sample = sample_of(v, s.size, s.number);
       if (!sample) return;
+      large = large || elements_of(*sample) > kMostElementsOfSample;
       samples.emplace_back(name, std::move(*sample));
     }
+    if (large) continue;
+    Values like;
     try {
-      Values like = convert_resolved({onnx_, nullptr}, node, std::move(samples));
-      if (like.size() == 1 && like[0].list) like = Values(*like[0].list);
-      if (like.size() != made->size()) continue;
-      for (size_t i = 0; i < like.size(); ++i)
-        if (like[i].expr) (*made)[i].like = likeness_of(like[i]);
-      return;
+      like = convert_resolved({onnx_, nullptr}, node, std::move(samples));
     } catch (const ConversionFailure&) {
-      continue;  // nothing is known about its results
+      continue;  // nothing is known of its results for these sizes
     }
+    if (like.size() == 1 && like[0].list) like = Values(*like[0].list);
+    if (like.size() != made->size()) continue;
+    for (size_t i = 0; i < like.size(); ++i) {
+      if (note_likeness(like[i], described == 0, &(*made)[i].like)) continue;
+      for (Value& v : *made) v.like.reset();
+      return;
+    }
+    ++described;
+    told += s.telling ? 1 : 0;
   }
+  if (told >= 2) return;
+  for (Value& v : *made)
+    if (v.like) v.like->sizes.clear();
 }
 
 // Answers queries that need only the dtype and rank of a value without a type.
@@ -236,6 +333,15 @@ std::optional<Values> Importer::answered(const Node& node, const NamedValues& ar
   if (!like) return std::nullopt;
   const std::string_view op = without_overload(node.target);
   auto whole = [](int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); };
+  if (node.target == "aten.size.int" && arguments.size() > 1 && arguments[1].second.expr) {
+    const Tensor* axis = NodeContext::known(arguments[1].second.expr);
+    if (!axis || axis->size() != 1) return std::nullopt;
+    const int64_t at = axis->at_int(0) + (axis->at_int(0) < 0 ? like->rank : 0);
+    const bool known =
+        at >= 0 && at < static_cast<int64_t>(like->sizes.size()) && like->sizes[static_cast<size_t>(at)] >= 0;
+    if (known) return Values{whole(like->sizes[static_cast<size_t>(at)])};
+    return std::nullopt;
+  }
   if (op == "prim.dtype") return Values{Value::of_dtype(like->dtype)};
   if (op == "aten.dim") return Values{whole(like->rank)};
   if (node.target == "aten.size.default" || node.target == "aten.size" || op == "prim.shape") {

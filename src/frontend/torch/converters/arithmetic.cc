@@ -261,6 +261,16 @@ Values number_binary(NodeContext& c) {
   Expr y = c.call(kOp, {c.as_tensor(a, dtype), c.as_tensor(b, dtype)});
   return tensor ? Values{y} : as_number(y);
 }
+// Numbers, or element types, which are numbers in TorchScript.
+template <const char* kOp, bool kSame>
+Values number_equal(NodeContext& c) {
+  const Value &a = c.positional(0), &b = c.positional(1);
+  if (a.kind != Value::kDtype && b.kind != Value::kDtype) return number_binary<kOp>(c);
+  const auto first = NodeContext::element_type(a), second = NodeContext::element_type(b);
+  Tensor found = Tensor::zeros(kBool, {});
+  found.set_int(0, ((first && second && *first == *second) == kSame) ? 1 : 0);
+  return as_number(c.constant_of(std::move(found)));
+}
 constexpr char kAddOp[] = "add", kSubOp[] = "subtract", kMulOp[] = "multiply", kFloorDivOp[] = "floor_divide",
                kModOp[] = "floor_mod", kPowOp[] = "power", kEqOp[] = "equal", kNeOp[] = "not_equal", kLtOp[] = "less",
                kLeOp[] = "less_equal", kGtOp[] = "greater", kGeOp[] = "greater_equal";
@@ -376,8 +386,8 @@ constexpr ConverterEntry kTable[] = {
     {"operator.pow", number_binary<kPowOp>},
     {"operator.truediv", number_divide},
     {"operator.neg", number_negative},
-    {"operator.eq", number_binary<kEqOp>},
-    {"operator.ne", number_binary<kNeOp>},
+    {"operator.eq", number_equal<kEqOp, true>},
+    {"operator.ne", number_equal<kNeOp, false>},
     {"operator.lt", number_binary<kLtOp>},
     {"operator.le", number_binary<kLeOp>},
     {"operator.gt", number_binary<kGtOp>},

@@ -162,18 +162,10 @@ size_t graph_position(NodeContext& c) {
 }
 Values wrapped(NodeContext& c) { return run_graph(c, graph_position(c)); }
 
-Values nms(NodeContext& c) {
-  Expr boxes = c.tensor("dets"), scores = c.tensor("scores");
-  const Expr threshold = c.as_tensor(c.value("iou_threshold"), kFloat32);
-  // (batch, class, box) of the kept boxes, by falling score.
-  Expr kept = c.onnx("NonMaxSuppression", 11,
-                     {c.expand(c.cast(boxes, kFloat32), 0), c.expand(c.cast(scores, kFloat32), 0, 2),
-                      c.constant_of(Tensor::scalar<int64_t>(kInt64, INT64_MAX)), threshold},
-                     {})[0];
-  return {c.call("take", {kept, c.scalar(2, kInt64)}, make_attrs<relay::TakeAttrs>([](auto& a) {
-                   a.axis = 1;
-                   a.mode = "fast";
-                 }))};
+// Programs have them from a run (data_sized.cc).
+Values nms(NodeContext&) {
+  throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedModel, "how many boxes are kept is known only at run time",
+                                     "", "compile it to a shared library, which may be a program (docs/vm.md)")};
 }
 Values roi_align(NodeContext& c) {
   Expr x = c.tensor("input"), rois = c.tensor("rois");

@@ -44,6 +44,12 @@ Values construct(NodeContext& c) {
   for (size_t i = 0; i + 1 < c.argument_count(); i += 2) put(c, made, c.positional(i), c.positional(i + 1));
   return {made};
 }
+// dict(pairs): the last of equal keys counts, in the place of the first.
+Values of_pairs(NodeContext& c) {
+  const Value made = Value::of_list({});
+  for (const Value& pair : pairs_of(c, c.positional(0))) put(c, made, pair.list->at(0), pair.list->at(1));
+  return {made};
+}
 Values get_item(NodeContext& c) {
   const Value* value = found(c, c.positional(0), c.positional(1));
   if (!value) c.fail("its dictionary does not have the key");
@@ -110,6 +116,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.__contains__.int", contains},
     {"aten.len.Dict_str", length},
     {"aten.len.Dict_int", length},
+    {"aten.dict", of_pairs},
     {"aten.items.str", items},
     {"aten.items.int", items},
     {"aten.copy.Dict_str", items},

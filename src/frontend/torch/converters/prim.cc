@@ -27,6 +27,10 @@ Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scala
 
 // Whether two values are equal; nothing when that is known only at run time.
 std::optional<bool> same(const Value& a, const Value& b) {
+  if (a.kind == Value::kDtype || b.kind == Value::kDtype) {
+    const auto first = NodeContext::element_type(a), second = NodeContext::element_type(b);
+    return first && second && *first == *second;
+  }
   if (a.kind != b.kind) {
     const bool numbers = a.expr && b.expr;
     if (!numbers) return false;
@@ -36,8 +40,6 @@ std::optional<bool> same(const Value& a, const Value& b) {
       return true;
     case Value::kText:
       return a.text == b.text;
-    case Value::kDtype:
-      return a.dtype == b.dtype;
     case Value::kOption:
       return a.text == b.text && a.option == b.option;
     case Value::kList: {
@@ -55,6 +57,7 @@ std::optional<bool> same(const Value& a, const Value& b) {
       if (x->dtype().is_float() || y->dtype().is_float()) return x->at_double(0) == y->at_double(0);
       return x->at_int(0) == y->at_int(0);
     }
+    case Value::kDtype:
     case Value::kGrown:
     case Value::kGraph:
       break;
@@ -148,6 +151,19 @@ Values make_tensor(NodeContext& c) {
   const Value& data = c.positional(0);
   return {Value(gathered(c, data, c.dtype_arg("dtype", natural_dtype(c, data))))};
 }
+// Python's range: how many there are, and which one the n-th is.
+Values range_length(NodeContext& c) {
+  const Expr first = c.cast(c.positional(0).expr, kInt64), end = c.cast(c.positional(1).expr, kInt64);
+  const int64_t step = c.integer_of(c.positional(2), "step");
+  if (step == 0) c.fail("its step is 0");
+  const Expr apart = step > 0 ? c.sub(end, first) : c.sub(first, end), stride = c.scalar(std::abs(step), kInt64);
+  const Expr count = c.call("floor_divide", {c.add(apart, c.sub(stride, c.scalar(1, kInt64))), stride});
+  return {Value::number(c.call("maximum", {count, c.scalar(0, kInt64)}))};
+}
+Values range_item(NodeContext& c) {
+  const Expr at = c.cast(c.positional(0).expr, kInt64), first = c.cast(c.positional(1).expr, kInt64);
+  return {Value::number(c.add(first, c.mul(at, c.cast(c.positional(2).expr, kInt64))))};
+}
 template <const char* kOp>
 Values extreme_of_list(NodeContext& c) {
   const Values& items = items_of(c, c.positional(0));
@@ -193,6 +209,9 @@ Values device_of(NodeContext&) {
   v.text = "cpu";
   return {v};
 }
+// Of a device: there is one.
+Values kind_of_device(NodeContext&) { return {Value::of_text("cpu")}; }
+Values number_of_device(NodeContext&) { return {Value()}; }
 Values layout_of(NodeContext&) {
   Value v;
   v.kind = Value::kOption;
@@ -271,6 +290,8 @@ Values raise(NodeContext& c) {
 Values nothing(NodeContext&) { return {}; }
 
 constexpr ConverterEntry kScriptConverters[] = {
+    {"aten.__range_length", range_length},
+    {"aten.__derive_index", range_item},
     {"aten.eq.int_list", equal},
     {"aten.eq.float_list", equal},
     {"aten.eq.bool_list", equal},
@@ -310,6 +331,8 @@ constexpr ConverterEntry kScriptConverters[] = {
     {"aten.any.bool", truth_of_list<false>},
     {"prim.dtype", dtype_of},
     {"prim.device", device_of},
+    {"prim.type", kind_of_device},
+    {"prim.index", number_of_device},
     {"aten.device", device_of},
     {"prim.layout", layout_of},
     {"prim.shape", shape_of},
