@@ -18,7 +18,7 @@ Values& changed_items(NodeContext& c, const Value& v) { return const_cast<Values
 
 Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
 
-// Python's index into `count` items.
+// Resolves Python's index into `count` items, which may be negative.
 size_t place_of(NodeContext& c, const Value& index, size_t count) {
   const int64_t n = static_cast<int64_t>(count), i = c.integer_of(index, "idx");
   if (i < -n || i >= n) c.fail(format("its index {} is out of range for a list of {}", i, n));
@@ -31,7 +31,7 @@ Values all_arguments(NodeContext& c) {
   return out;
 }
 
-// ---- making and taking apart
+// ---- construction and unpacking
 
 Values construct(NodeContext& c) { return {Value::of_list(all_arguments(c))}; }
 Values unpack(NodeContext& c) {
@@ -144,9 +144,9 @@ Values range(NodeContext& c) {
   return {Value::of_list(std::move(out))};
 }
 
-// ---- changing a list
+// ---- list mutation
 
-// A list that holds itself has no end.
+// A list must not contain itself: walks over it would not end.
 void check_new_item(NodeContext& c, const Value& list, const Value& item) {
   if (!item.list) return;
   if (item.list == list.list) c.unsupported("a list that holds itself");
