@@ -65,6 +65,24 @@ std::map<std::string, tir::PrimExpr>& symbol_variables() {
   return *variables;
 }
 
+Dim dim_of(const tir::PrimExpr& e);
+
+// round(cast(float64, h) * 2.0), as scripts write the sizes of what is scaled: 2*h where the factor is an integer.
+std::optional<Dim> rounded_product(const tir::PrimExpr& e) {
+  const auto* round = tir::as<tir::CallNode>(e);
+  if (!round || (round->op != tir::Intrinsic::k_round && round->op != tir::Intrinsic::k_floor &&
+                 round->op != tir::Intrinsic::k_ceil))
+    return std::nullopt;
+  const tir::PrimExpr& scaled = round->args[0];
+  if (scaled->kind != tir::ExprKind::kMul) return std::nullopt;
+  const auto& product = static_cast<const tir::BinaryNode&>(*scaled);
+  const auto* size = tir::as<tir::CastNode>(product.a);
+  const auto* factor = tir::as<tir::FloatImmNode>(product.b);
+  if (!size || !factor || factor->value != static_cast<double>(static_cast<int64_t>(factor->value)))
+    return std::nullopt;
+  return dim_of(size->value) * Dim(static_cast<int64_t>(factor->value));
+}
+
 Dim dim_of(const tir::PrimExpr& e) {
   using tir::ExprKind;
   if (auto value = tir::as_const_int(e)) return Dim(*value);
@@ -72,7 +90,10 @@ Dim dim_of(const tir::PrimExpr& e) {
     symbol_variables()[n->name] = e;
     return Dim::symbol(n->name);
   }
-  if (const auto* n = tir::as<tir::CastNode>(e)) return dim_of(n->value);
+  if (const auto* n = tir::as<tir::CastNode>(e)) {
+    if (const auto scaled = rounded_product(n->value)) return *scaled;
+    return dim_of(n->value);
+  }
   static const std::map<ExprKind, DimKind> kKinds = {
       {ExprKind::kAdd, DimKind::kAdd},      {ExprKind::kMul, DimKind::kMul}, {ExprKind::kFloorDiv, DimKind::kFloorDiv},
       {ExprKind::kFloorMod, DimKind::kMod}, {ExprKind::kMin, DimKind::kMin}, {ExprKind::kMax, DimKind::kMax}};

@@ -330,7 +330,9 @@ class Printer {
     Fields said;
     for (size_t i = 0; i < fields.size(); ++i)
       // dtype is always printed, even when it is the default, for readability.
-      if (i >= defaults.size() || defaults[i] != fields[i] || fields[i].first == "dtype") said.push_back(fields[i]);
+      if (i >= defaults.size() || defaults[i] != fields[i] || fields[i].first == "dtype" ||
+          always_said(op, fields[i].first))
+        said.push_back(fields[i]);
     std::string out;
     for (auto& [name, value] : in_classic_words(op, call, std::move(said)))
       out += (out.empty() ? "" : ", ") + name + "=" + value;
@@ -361,6 +363,36 @@ class Printer {
       std::rotate(said.begin(), said.end() - 1, said.end());
     }
     return said;
+  }
+
+  // Fields without a default in the classic operators: their texts always have them.
+  static bool always_said(const OpNode* op, std::string_view field) {
+    static const std::set<std::string_view> kOfAny = {
+        "a_max",         "a_min",        "block_shape",  "compiler",  "crop_size",   "crops",     "dst_layout",
+        "multiplier",    "newshape",     "output_shape", "pad_width", "paddings",    "pool_size", "pooled_size",
+        "repeats",       "reps",         "scale_d",      "scale_h",   "scale_w",     "shift",     "src_layout",
+        "spatial_scale", "target_shape", "tile_size",    "units",     "window_shape"};
+    static const std::set<std::string> kOfOne = {"broadcast_to shape",
+                                                 "expand_dims axis",
+                                                 "full shape",
+                                                 "nn.l2_normalize axis",
+                                                 "nn.l2_normalize eps",
+                                                 "nn.leaky_relu alpha",
+                                                 "nn.lrn alpha",
+                                                 "ones shape",
+                                                 "qnn.quantize out_dtype",
+                                                 "qnn.requantize out_dtype",
+                                                 "slice_like axes",
+                                                 "sliding_window axis",
+                                                 "sliding_window strides",
+                                                 "strided_slice axes",
+                                                 "strided_slice begin",
+                                                 "strided_slice end",
+                                                 "strided_slice strides",
+                                                 "topk k",
+                                                 "transpose axes",
+                                                 "zeros shape"};
+    return op && (kOfAny.contains(field) || kOfOne.contains(std::string(op->def->name) + " " + std::string(field)));
   }
 
   static bool is_device(const std::string& text) { return text.starts_with("VirtualDevice("); }

@@ -22,6 +22,9 @@ def _copier(kind: Any, names: tuple[str, ...], make: Callable[..., Any]) -> Any:
     def copy(node: Any, *parts: Any, virtual_device: Any = None, span: Any = None, **named: Any) -> Any:
         if not isinstance(node, kind):
             raise TypeError(f"{kind.__name__}WithFields takes a {kind.__name__}, not a {type(node).__name__}")
+        if len(names) < len(parts) <= len(names) + 2:
+            virtual_device, span = (*parts[len(names):], span)[:2]
+            parts = parts[:len(names)]
         unknown = set(named) - set(names)
         if unknown or len(parts) > len(names):
             raise TypeError(f"{kind.__name__}WithFields has the fields {', '.join(names)}")

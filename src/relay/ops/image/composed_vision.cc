@@ -393,18 +393,22 @@ Result<Expr> expand_roi_pool(const TypeArgs& args) {
 }
 
 // Moves stride x stride blocks into channels; the input is read as images of `stride` times its size.
-Result<Expr> expand_yolo_reorg(const TypeArgs& args) {
-  const int64_t stride = attrs_of<YoloReorgAttrs>(args).stride;
-  const Ints d = TW_TRY(known_sizes(args, 0));
+Result<Type> yolo_reorg_type(const TypeArgs& args) {
+  const int64_t s = attrs_of<YoloReorgAttrs>(args).stride;
+  const Shape& d = args.tensor(0).shape;
   if (d.size() != 4) return type_error(format("data is {}, not (N, C, H, W)", shape_str(d)));
+  auto divides = [&](const Dim& size, int64_t by) { return !size.is_const() || size.value() % by == 0; };
+  if (s < 1 || s > 4096 || !divides(d[1], s * s) || !divides(d[2], s) || !divides(d[3], s))
+    return type_error(format("{} does not divide by stride {}", shape_str(d), s));
+  return tensor_type({d[0], d[1] * Dim(s * s), floordiv(d[2], s), floordiv(d[3], s)}, args.tensor(0).dtype);
+}
+Result<Expr> expand_yolo_reorg(const TypeArgs& args) {
+  const Ints d = TW_TRY(known_sizes(args, 0)), out = *static_shape(as_tensor(TW_TRY(yolo_reorg_type(args)))->shape);
   TW_TRY_STATUS(no_empty(d));
-  if (stride < 1 || stride > 4096 || d[1] % (stride * stride) || d[2] % stride || d[3] % stride)
-    return type_error(format("{} does not divide by stride {}", shape_str(d), stride));
-  const int64_t deep = d[1] / (stride * stride);
   Composition c(args);
-  const Expr wide = c.reshape(c[0], {d[0], deep, d[2], stride, d[3], stride});
-  return c.result(
-      c.reshape(c.transpose(wide, {0, 3, 5, 1, 2, 4}), {d[0], d[1] * stride * stride, d[2] / stride, d[3] / stride}));
+  const int64_t stride = attrs_of<YoloReorgAttrs>(args).stride;
+  const Expr wide = c.reshape(c[0], {d[0], d[1] / (stride * stride), d[2], stride, d[3], stride});
+  return c.result(c.reshape(c.transpose(wide, {0, 3, 5, 1, 2, 4}), out));
 }
 
 Result<Expr> expand_multibox_prior(const TypeArgs& args) {
@@ -489,7 +493,7 @@ std::vector<OpDef> composed_vision_ops() {
                       OpPattern::kOutEWiseFusable, expand_roi_pool, make_default_attrs<ROIPoolAttrs>),
       define_composed("vision.yolo_reorg", "Blocks of stride x stride places become channels (Darknet's reorg).",
                       {{"data", "(N, C, H, W)"}}, OpPattern::kInjective, expand_yolo_reorg,
-                      make_default_attrs<YoloReorgAttrs>),
+                      make_default_attrs<YoloReorgAttrs>, yolo_reorg_type),
   };
 }
 

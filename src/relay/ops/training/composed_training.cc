@@ -342,6 +342,25 @@ Result<Expr> expand_upsampling3d(const TypeArgs& args) {
     if (nearest) r.rounding_method = "floor";
   }));
 }
+// Free sizes times whole scales are known, too.
+Result<Type> upsampling3d_type(const TypeArgs& args) {
+  const auto& a = attrs_of<UpSampling3DAttrs>(args);
+  Shape shape = args.tensor(0).shape;
+  if (static_shape(shape) || shape.size() != 5 || a.layout.size() != 5) return TW_TRY(expand_upsampling3d(args))->type;
+  const std::pair<char, double> scales[] = {{'D', a.scale_d}, {'H', a.scale_h}, {'W', a.scale_w}};
+  for (auto [letter, scale] : scales) {
+    const size_t axis = a.layout.find(letter);
+    if (axis == std::string::npos) return type_error(format("layout \"{}\" has no {}", a.layout, letter));
+    if (!(scale > 0) || scale > 65536) return type_error(format("a scale is {}", scale));
+    if (scale == std::floor(scale))
+      shape[axis] = shape[axis] * Dim(static_cast<int64_t>(scale));
+    else if (shape[axis].is_const())
+      shape[axis] = static_cast<int64_t>(std::round(static_cast<double>(shape[axis].value()) * scale));
+    else
+      shape[axis] = Dim::any();
+  }
+  return tensor_type(std::move(shape), args.tensor(0).dtype);
+}
 
 }  // namespace
 
@@ -377,7 +396,7 @@ std::vector<OpDef> composed_training_ops() {
       define_composed("nn.avg_pool2d_grad", "The gradient of nn.avg_pool2d by its data.", gradient, kFusable,
                       expand_avg_pool2d_grad, make_default_attrs<AvgPool2DAttrs>),
       define_composed("nn.upsampling3d", "D, H and W times a scale each.", {{"data", "5-D, in the layout"}}, kInj,
-                      expand_upsampling3d, make_default_attrs<UpSampling3DAttrs>),
+                      expand_upsampling3d, make_default_attrs<UpSampling3DAttrs>, upsampling3d_type),
   };
 }
 

@@ -310,6 +310,7 @@ constexpr SimplifyRule kShapeRules[] = {
     {"squeeze", merge_reshapes},
     {"expand_dims", merge_reshapes},
     {"nn.batch_flatten", merge_reshapes},
+    {"contrib_reverse_reshape", merge_reshapes},
     {"transpose", merge_transposes},
     {"transpose", transpose_of_layout},
     {"zeros_like", filled},

@@ -2,17 +2,21 @@
 """Operators whose classic Python signature is not that of the operator's table, and those that are made of others. By full name."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .... import _core
+from ...registry import register_func
 from ...target.virtual_device import device_fields
 from ..expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var, _like, const
 from .memory import TABLE as _MEMORY
 from .sparse import TABLE as _SPARSE
 from .detection import TABLE as _DETECTION
+
+_debuggers = itertools.count()
 
 
 def _dtype(x: Any) -> str:
@@ -366,8 +370,13 @@ def avg_pool2d_grad(out_grad: Any, data: Any, pool_size: Any = (1, 1), strides: 
 
 
 def debug(expr: Any, debug_func: Any = None) -> Call:
-    """The expression itself: nothing is called while a model runs; contrib.debugger.debug_executor shows every tensor."""
-    return Call("debug", [expr], {"debug_func": getattr(debug_func, "__name__", "") if debug_func is not None else ""})
+    """The expression itself. create_executor("debug") gives its value to the function; what is built calls nothing
+    (contrib.debugger.debug_executor shows every tensor)."""
+    name = ""
+    if debug_func is not None:
+        name = f"debugger_func{next(_debuggers)}"
+        register_func(name, debug_func)
+    return Call("debug", [expr], {"debug_func": name})
 
 
 def reverse_reshape(data: Any, newshape: Any) -> Call:
