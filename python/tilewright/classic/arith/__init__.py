@@ -172,6 +172,7 @@ def _linear(expr: Any, variables: list[Any]) -> list[Any] | None:
 from ._ffi_api import DomainTouched  # noqa: E402, F401
 from .bounds import deduce_bound, detect_clip_bound, estimate_region_lower_bound, estimate_region_strict_bound, estimate_region_upper_bound  # noqa: E402
 from .iter_map import IterMapExpr, IterMark, IterSplitExpr, IterSumExpr, detect_iter_map, inverse_affine_iter_map, normalize_iter_map_to_expr, subspace_divide  # noqa: E402
+from .int_solver import IntConstraints, IntConstraintsTransform, IntGroupBounds, solve_linear_equations, solve_linear_inequalities  # noqa: E402
 
-__all__ = ["IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "detect_iter_map", "inverse_affine_iter_map", "normalize_iter_map_to_expr", "subspace_divide", "IntSet", "IntervalSet", "ModularSet", "PresburgerSet", "deduce_bound", "detect_clip_bound", "estimate_region_lower_bound", "estimate_region_strict_bound", "estimate_region_upper_bound",
+__all__ = ["IntConstraints", "IntConstraintsTransform", "IntGroupBounds", "solve_linear_equations", "solve_linear_inequalities", "IterMapExpr", "IterMark", "IterSplitExpr", "IterSumExpr", "detect_iter_map", "inverse_affine_iter_map", "normalize_iter_map_to_expr", "subspace_divide", "IntSet", "IntervalSet", "ModularSet", "PresburgerSet", "deduce_bound", "detect_clip_bound", "estimate_region_lower_bound", "estimate_region_strict_bound", "estimate_region_upper_bound",
            "Analyzer", "ConstIntBound", "detect_linear_equation"]

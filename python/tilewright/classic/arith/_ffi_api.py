@@ -8,6 +8,7 @@ from ... import _core
 from ..tir.range import Range
 from ..tir.stmt import BufferStore, For, LetStmt
 from .int_set import IntervalSet, set_of
+from .int_solver import IntConstraints, IntConstraintsTransform, solve_inequalities_as_condition, solve_linear_inequalities
 
 
 def DomainTouched(stmt: Any, buffer: Any, consider_loads: bool, consider_stores: bool) -> list[Range]:  # noqa: N802  the classic name
@@ -38,4 +39,17 @@ def DomainTouched(stmt: Any, buffer: Any, consider_loads: bool, consider_stores:
     return out
 
 
-__all__ = ["DomainTouched"]
+def SolveInequalitiesAsCondition(*system: Any) -> list[Any]:  # noqa: N802  the classic name
+    """(variables, ranges, relations), or IntConstraints of them: conditions of one variable after another."""
+    return solve_inequalities_as_condition(*system)
+
+
+def SolveInequalitiesToRange(variables: Any, ranges: Any = None, relations: Any = None) -> IntConstraints:  # noqa: N802  the classic name
+    return solve_linear_inequalities(relations if relations is not None else variables, variables if relations is not None else None, ranges)
+
+
+def SolveInequalitiesDeskewRange(variables: Any, ranges: Any = None, relations: Any = None) -> IntConstraintsTransform:  # noqa: N802  the classic name
+    return solve_linear_inequalities(relations if relations is not None else variables, variables if relations is not None else None, ranges, deskew_range=True)
+
+
+__all__ = ["DomainTouched", "SolveInequalitiesAsCondition", "SolveInequalitiesDeskewRange", "SolveInequalitiesToRange"]

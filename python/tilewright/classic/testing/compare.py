@@ -68,11 +68,16 @@ def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
         raise ValueError(f"{lhs} and {rhs} are not equal")
 
 
-def _loops(*_: Any, **__: Any) -> Any:
-    raise NotImplementedError("loop expressions are not evaluated; 'tilewright compile --dump-ir' shows the loops of kernels")
+def check_bool_expr_is_true(bool_expr: Any, vranges: Any, cond: Any = None) -> None:
+    """AssertionError, with values, where a condition does not hold for all values of its variables in their ranges (for which `cond` holds)."""
+    from .constraints import check_bool_expr_is_true as check
+    check(bool_expr, vranges, cond)
 
 
-check_bool_expr_is_true = check_int_constraints_trans_consistency = _loops
+def check_int_constraints_trans_consistency(constraints_trans: Any, vranges: Any = None) -> None:
+    """AssertionError unless what an IntConstraintsTransform says of both sides agrees."""
+    from .constraints import check_int_constraints_trans_consistency as check
+    check(constraints_trans, vranges)
 
 
 def get_dtype_range(dtype: str) -> tuple[Any, Any]:

@@ -17,7 +17,9 @@ class Range:
 
     @staticmethod
     def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> "Range":
-        return Range(min_value, min_value + extent, span)
+        made = Range(0, extent, span)
+        made.min = IntImm("int32", min_value) if type(min_value) is int else min_value
+        return made
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Range) and self.min == other.min and self.extent == other.extent
