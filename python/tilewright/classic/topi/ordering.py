@@ -119,6 +119,43 @@ def topk(data: Tensor, k: int = 1, axis: int = -1, ret_type: str = "both", is_as
     return _sorted(data, axis, is_ascend, emit, [shape] * len(kinds), kinds, "topk_cpu")
 
 
+def unique(data: Tensor, is_sorted: bool = True, return_counts: bool = False) -> list[Tensor]:
+    """Different elements of a vector, in order (or as they come first): them, where each comes first, the place of every element among them, how
+    many they are, (1,), and how often each comes. Behind the different ones the results hold 0."""
+    if data.ndim != 1:
+        raise ValueError(f"unique takes a vector, not {data.ndim} dimensions")
+    count = _count(data, 0)
+
+    def emit(builder: Any, outs: Any, line: Any, index: Any, order: Any, values: Any) -> None:
+        elements, firsts, places, number = outs[:4]
+        heads = builder.allocate("int32", (max(count, 1),), name="heads")
+        rank = builder.allocate("int32", (1,), name="rank")
+        number[0] = 0
+        with builder.for_range(0, count, name="i") as i:
+            elements[i], firsts[i] = tir_op.const(0, data.dtype), 0
+            if return_counts:
+                outs[4][i] = 0
+        with builder.for_range(0, count, name="j") as j:
+            with builder.if_scope(tir_op.any(j == 0, values[order[j]] != values[order[te.max(j - 1, 0)]])):
+                heads[number[0]] = order[j]
+                number[0] = number[0] + 1
+            places[order[j]] = number[0] - 1
+        with builder.for_range(0, number[0], name="g") as g:
+            rank[0] = g
+            if not is_sorted:
+                rank[0] = 0
+                with builder.for_range(0, number[0], name="h") as h:
+                    rank[0] = rank[0] + (heads[h] < heads[g]).astype("int32")
+            elements[rank[0]] = values[heads[g]]
+            firsts[rank[0]] = heads[g]
+            with builder.for_range(0, count, name="i") as i:
+                with builder.if_scope(values[i] == values[heads[g]]):
+                    places[i] = rank[0]
+                    if return_counts:
+                        outs[4][rank[0]] = outs[4][rank[0]] + 1
+    return list(_sorted(data, 0, True, emit, [[count], [count], [count], [1], [count]][:5 if return_counts else 4], [data.dtype, *["int32"] * (4 if return_counts else 3)], "unique_cpu"))
+
+
 def searchsorted(sorted_sequence: Tensor, values: Tensor, right: bool = False, out_dtype: str = "int64") -> Tensor:
     """Where values belong in sequences that are sorted along the last axis: before equal elements, or (right) behind them."""
     size = sorted_sequence.shape[-1]
@@ -187,4 +224,4 @@ def cumprod(data: Tensor, axis: int | None = None, dtype: str | None = None, exc
     return scanop(data, lambda a, b: a * b, 1, "cumprod_generic", axis, dtype, exclusive)
 
 
-__all__ = ["argsort", "cumprod", "cumsum", "scanop", "searchsorted", "sort", "topk"]
+__all__ = ["argsort", "cumprod", "cumsum", "scanop", "searchsorted", "sort", "topk", "unique"]

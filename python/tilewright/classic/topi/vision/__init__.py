@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of detection: boxes that count, those that suppress others, regions, anchors."""
+from . import nms, rcnn, ssd
+from .nms import get_valid_counts, non_max_suppression
+from .reorg import reorg
+
+__all__ = ["get_valid_counts", "nms", "non_max_suppression", "rcnn", "reorg", "ssd"]
