@@ -392,7 +392,6 @@ Result<Expr> expand_roi_pool(const TypeArgs& args) {
                                   }));
 }
 
-// Moves stride x stride blocks into channels; the input is read as images of `stride` times its size.
 Result<Type> yolo_reorg_type(const TypeArgs& args) {
   const int64_t s = attrs_of<YoloReorgAttrs>(args).stride;
   const Shape& d = args.tensor(0).shape;
@@ -403,12 +402,13 @@ Result<Type> yolo_reorg_type(const TypeArgs& args) {
   return tensor_type({d[0], d[1] * Dim(s * s), floordiv(d[2], s), floordiv(d[3], s)}, args.tensor(0).dtype);
 }
 Result<Expr> expand_yolo_reorg(const TypeArgs& args) {
-  const Ints d = TW_TRY(known_sizes(args, 0)), out = *static_shape(as_tensor(TW_TRY(yolo_reorg_type(args)))->shape);
+  const Ints d = TW_TRY(known_sizes(args, 0));
+  const Type type = TW_TRY(yolo_reorg_type(args));
   TW_TRY_STATUS(no_empty(d));
+  const int64_t stride = attrs_of<YoloReorgAttrs>(args).stride, deep = d[1] / (stride * stride);
   Composition c(args);
-  const int64_t stride = attrs_of<YoloReorgAttrs>(args).stride;
-  const Expr wide = c.reshape(c[0], {d[0], d[1] / (stride * stride), d[2], stride, d[3], stride});
-  return c.result(c.reshape(c.transpose(wide, {0, 3, 5, 1, 2, 4}), out));
+  const Expr wide = c.reshape(c[0], {d[0], deep, d[2], stride, d[3], stride});
+  return c.result(c.reshape(c.transpose(wide, {0, 3, 5, 1, 2, 4}), *static_shape(as_tensor(type)->shape)));
 }
 
 Result<Expr> expand_multibox_prior(const TypeArgs& args) {
