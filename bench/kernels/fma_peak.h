@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rate of fused multiply-adds of one core, measured: what a kernel's speed is a share of. On a machine that others
-// share only rates of the same moment compare, so it is measured between the kernels.
+// Measures one core's rate of fused multiply-adds, the reference for a kernel's speed. On shared machines only rates
+// measured at the same time are comparable, so it is measured between kernels.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -15,7 +15,7 @@ inline double now() {
 
 class FmaPeak {
  public:
-  // Independent chains of fused multiply-adds, nothing else, as one more kernel of the set.
+  // Independent chains of fused multiply-adds, added as one more kernel of the set.
   explicit FmaPeak(KernelSet* set) : set_(set) {
     const int v = set->target().lanes(32), chains = 12, steps = 4, turns = 20000;
     const DataType vector = kFloat32.with_lanes(v);
@@ -38,7 +38,7 @@ class FmaPeak {
       return tir::allocate(acc, tir::let_stmt(x, tir::load(constants, tir::ramp(zero, 1, v)), all));
     });
   }
-  // Flops a second of one run; the set has been built.
+  // Flops per second of one run; the set must be built.
   double measure() const {
     void* buffers[] = {constants_.data()};
     const double begin = now();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long it takes to read some bytes and write others, and nothing else: the memory side of a roofline. Which level
-// of memory holds them depends on what the machine's neighbours leave of the shared cache, so it is measured in the
-// same minutes as the kernel and in the same surroundings: the data has just been written by the step before, and the
-// step after reads the result.
+// Measures the time to read and write given numbers of bytes: the memory side of a roofline. Which level of memory
+// holds the data depends on how much of the shared cache other processes leave, so it is measured at the same time and
+// in the same situation as the kernel: its data was just written by the previous step, and the next step reads its
+// result.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tilewright::topi::testing {
 
 class StreamTime {
  public:
-  // Seconds, the least of some rounds.
+  // The minimum over some rounds, in seconds.
   double measure(double read_bytes, double write_bytes) {
     const auto read = words(read_bytes), written = words(write_bytes);
     for (auto* v : {&source_, &data_}) grow(v, read);
@@ -41,7 +41,7 @@ class StreamTime {
   static void grow(Words* v, size_t count) {
     if (v->size() < count) v->resize(count, 1);
   }
-  // Pieces of both streams take turns, in proportion, as a kernel's reads and writes do.
+  // Alternates between pieces of both streams in proportion, like a kernel's reads and writes.
   static void pass(const uint32_t* from, size_t read, uint32_t* to, size_t written) {
     const size_t pieces = std::max(read, written) / (kLine * kPiece);
     uint32_t lanes[kLine] = {};

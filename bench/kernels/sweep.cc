@@ -31,16 +31,16 @@ struct Options {
 
 struct Measured {
   SweepShape shape;
-  std::string step;                           // the step's name: which operators the kernel holds and in which layout
-  bool saves_arithmetic = false;              // Winograd: beyond the roofline of the direct algorithm
+  std::string step;                           // the step's name: operators and layout of the kernel
+  bool saves_arithmetic = false;              // Winograd: may exceed the roofline of the direct algorithm
   double predicted_us = 0, us = 0, peak = 0;  // peak: flops a second
   double roofline_us = 0;
   double roofline() const { return roofline_us / us; }
   bool memory_bound() const { return roofline_us > shape.flops / peak * 1.001e6; }
 };
 
-// The shortest time that work and compulsory traffic allow. What a core's own caches hold arrives at their rate; the
-// rest is timed, on one thread.
+// The shortest time that arithmetic and compulsory traffic allow. Data in a core's own caches arrive at cache speed;
+// the rest is measured, on one thread.
 double roofline_us(const SweepShape& s, double peak, const Target& target, int threads, StreamTime& stream) {
   const double traffic = s.bytes <= static_cast<double>(target.machine.l2_bytes)
                              ? s.bytes / (target.machine.l2_gbps * threads * 1e3)
@@ -78,7 +78,7 @@ Result<Measured> measure(const SweepShape& shape, const Options& o, const FmaPea
     m.peak = std::max(m.peak, peak.measure());
     double us = 0, predicted = 0;
     m.step.clear();
-    // The operator's own steps; around them the input is brought into its layout and the result out of it.
+    // Only the operator's own steps, not the layout transforms around them.
     for (const auto& step : profile->steps()) {
       bool ours = step.name.find("conv") != std::string::npos || step.name.find("dense") != std::string::npos ||
                   step.name.find("matmul") != std::string::npos;
@@ -102,7 +102,7 @@ std::vector<double> ranks(const std::vector<double>& values) {
   return rank;
 }
 
-// Spearman's: how well one order predicts the other.
+// Spearman's rank correlation.
 double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> x = ranks(a), y = ranks(b);
   double n = static_cast<double>(x.size()), sum = 0;
@@ -120,8 +120,8 @@ struct Summary {
   double rank, median, p05;
 };
 
-// Prints, and adds to `out`, what its shapes come to: direct kernels by kind, Winograd's apart, since those may go
-// beyond the roofline.
+// Prints a summary and adds it to `out`: direct kernels by
+// kind, Winograd separately, since it can exceed the roofline.
 Summary summarize(nlohmann::json* out, int failures) {
   struct Group {
     std::vector<double> rooflines;

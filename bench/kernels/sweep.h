@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random shapes through the whole compiler, each timed beside the FMA peak of the same moment and beside what the cost
-// model predicted: a kernel that is fast on the shapes of known networks only shows here.
+// Random shapes through the whole compiler, each timed together with the FMA peak and compared with the cost model's
+// prediction: reveals kernels that are fast only on the shapes of well-known networks.
 #pragma once
 
 namespace tilewright::topi::testing {

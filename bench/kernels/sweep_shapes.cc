@@ -28,12 +28,12 @@ class Draw {
   int64_t one_of(std::initializer_list<int64_t> values) {
     return values.begin()[below(static_cast<int64_t>(values.size()))];
   }
-  // Small ones as likely as large ones.
+  // Log-uniform: small values as likely as large ones.
   int64_t logarithmic(int64_t low, int64_t high) {
     double t = static_cast<double>(engine_() >> 11) * 0x1p-53;
     return static_cast<int64_t>(std::lround(std::exp(std::log(low) + t * (std::log(high) - std::log(low)))));
   }
-  // Half fill whole blocks of 16, a third halves of them, the rest anything.
+  // Half are multiples of 16, a third multiples of 8, the rest arbitrary.
   int64_t channels(int64_t high) {
     int64_t c = logarithmic(8, high), way = below(6);
     return way < 3 ? (c + 15) / 16 * 16 : way < 5 ? (c + 7) / 8 * 8 : c;
@@ -64,7 +64,7 @@ SweepShape conv(const char* kind, const char* op, const ConvShape& c) {
   SweepShape s;
   s.kind = kind;
   const size_t spatial = c.in.size();
-  // A window that does not fit has no work, and is drawn again.
+  // A window that does not fit makes no work, so the shape is drawn again.
   for (size_t i = 0; i < spatial; ++i)
     if (c.dilation[i] * (c.kernel[i] - 1) + 1 > c.in[i] + 2 * c.pads[i]) return s;
   std::vector<int64_t> data{c.n, c.ic}, kernel{c.oc, c.ic / c.groups}, bias{c.oc}, padding;
@@ -132,7 +132,7 @@ SweepShape dense(int64_t m, int64_t n, int64_t k) {
   return s;
 }
 
-// Both operands are activations, the right one (N, K) when transposed.
+// Both operands are activations; the right one is (N, K) when transposed.
 SweepShape matmul(int64_t batch, int64_t m, int64_t n, int64_t k, bool transposed) {
   SweepShape s;
   s.kind = "matmul";
@@ -222,7 +222,7 @@ const Kind kKinds[] = {
      }},
     {"conv1d", false, 4,
      [](Draw& d) {
-       // Few columns (steps of a stream), long ones, groups, and each channel for itself.
+       // Few columns (steps of a stream), long ones, groups, and depthwise.
        const int64_t few = d.below(4), way = d.below(6);
        ConvShape c{d.batch(),
                    d.channels(512),
@@ -253,7 +253,7 @@ const Kind kKinds[] = {
      }},
     {"gemm", true, 15,
      [](Draw& d) {
-       // Square-ish, tall, flat, and a few rows.
+       // Nearly square, tall, flat, and few rows.
        switch (d.below(4)) {
          case 0:
            return dense(d.logarithmic(1, 16), d.logarithmic(64, 4096), d.logarithmic(64, 4096));
@@ -267,7 +267,7 @@ const Kind kKinds[] = {
      }},
     {"matmul", true, 6,
      [](Draw& d) {
-       // Heads over a few queries or many.
+       // Attention heads over few queries or many.
        return matmul(d.logarithmic(1, 64), d.below(2) == 0 ? d.logarithmic(1, 12) : d.logarithmic(16, 400),
                      d.logarithmic(8, 600), d.logarithmic(16, 400), d.below(2) == 0);
      }},
@@ -284,7 +284,7 @@ std::vector<SweepShape> sweep_shapes(const std::string& set, const std::string& 
   std::vector<SweepShape> shapes;
   while (!wheel.empty() && static_cast<int>(shapes.size()) < count) {
     SweepShape s = wheel[static_cast<size_t>(draw.below(static_cast<int64_t>(wheel.size())))]->draw(draw);
-    // Neither all overhead nor a whole second.
+    // Excludes shapes dominated by overhead, and those longer than a second.
     if (s.flops >= 1e6 && s.flops <= 1.5e9 && s.bytes <= 64e6) shapes.push_back(std::move(s));
   }
   return shapes;

@@ -24,13 +24,13 @@ T unwrap(Result<T> result) {
   if (!result.ok()) raise(result.error());
   return std::move(result).value();
 }
-// Raises what the C interface reported last; a Python exception that crossed it comes back as it was.
+// Raises the error that the C interface reported last; a Python exception that passed through it is restored unchanged.
 void check(int32_t status);
 
 using AnyArray = nb::ndarray<nb::device::cpu>;
 using ReadArray = nb::ndarray<nb::device::cpu, nb::ro>;
 
-// A DLTensor over an array, with the memory its shape needs.
+// A DLTensor over an array, with the storage for its shape.
 struct TensorView {
   explicit TensorView(const ReadArray& array);
   TensorView(const TensorView&) = delete;
@@ -38,7 +38,7 @@ struct TensorView {
   DLTensor tensor{};
 };
 
-// Arguments of a call: values that borrow from the Python objects, and what must live until the call returns.
+// The arguments of a call: values borrowed from Python objects, and whatever must live until the call returns.
 class Borrowed {
  public:
   Borrowed() = default;
@@ -48,7 +48,7 @@ class Borrowed {
     for (Py_buffer& b : buffers_) PyBuffer_Release(&b);
   }
   tw_value value(nb::handle object);
-  // The array behind the last tensor.
+  // The last tensor's array.
   const ReadArray& array() const { return arrays_.back(); }
 
  private:
@@ -59,11 +59,11 @@ class Borrowed {
   std::deque<Py_buffer> buffers_;  // memory of bytearrays and of mapped files
 };
 
-// Python's own objects for values. `owned`: the value's references pass to the object; otherwise it gets references of
-// its own.
+// The Python object for a value. `owned`: takes over
+// the value's references; otherwise acquires its own.
 nb::object to_python(const tw_value& value, bool owned);
-// A copy of a tensor's data, or a view that `owner` keeps, as a numpy array; dtypes numpy lacks come as unsigned
-// integers.
+// A tensor as a numpy array: a copy, or a view kept alive by
+// `owner`; dtypes that numpy lacks become unsigned integers.
 nb::object to_numpy(const DLTensor& tensor, nb::handle owner);
 nb::object copy_to_numpy(const DLTensor& tensor);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tilewright._core: the compiler and the runtime for Python. No logic lives here: arguments are converted, calls made,
-// diagnostics raised as tilewright.Error.
+// tilewright._core: the compiler and the runtime for Python, without logic of its own: converts arguments, makes calls,
+// and raises diagnostics as tilewright.Error.
 #include "loops.h"
 #include "relay.h"
 
@@ -11,7 +11,7 @@ namespace {
 PyObject* error_type = nullptr;
 }  // namespace
 
-// Names in messages may come from a damaged file, and be no UTF-8.
+// Names in messages may come from a damaged file and be invalid UTF-8.
 static nb::object text_of(const std::string& bytes) {
   return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
 }
@@ -30,8 +30,8 @@ void raise(const Diagnostic& d) {
 using namespace tilewright::python;
 
 NB_MODULE(_core, m) {
-  // What a script holds when it ends is not leaked: functions registered with C++ may hold the script's own variables
-  // in a circle.
+  // No leak warnings: functions registered with C++ may form reference cycles with a script's variables, which stay
+  // alive until the process ends.
   nb::set_leak_warnings(false);
   m.doc() = "The compiler and runtime of Tilewright";
   error_type = PyErr_NewException("tilewright.Error", PyExc_RuntimeError, nullptr);

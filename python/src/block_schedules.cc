@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions over arrays: their script, and steps on their blocks and loops.
+// Functions over arrays: printing as script, and schedule steps on their blocks and loops.
 #include "loops.h"
 #include "te/block_schedule.h"
 #include "te/script.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From modules and ONNX models to libraries.
+// Builds libraries from modules and ONNX models.
 #include "driver/build.h"
 
 #include "base/format.h"
@@ -27,8 +27,8 @@ nb::list infos(const std::vector<plan::TensorInfo>& list) {
   return out;
 }
 
-// Which of the kernels that apply to a call a script takes: callable(call, [(implementation, configuration, plevel,
-// microseconds)]) gives a place in the list, or None for the cost model's choice.
+// A chooser written in Python: callable(call, [(implementation, configuration, plevel, microseconds)]) returns an index
+// into the list, or None for the cost model's choice.
 class ScriptChooser : public lower::KernelChooser {
  public:
   explicit ScriptChooser(nb::object callable) : callable_(std::move(callable)) {}
@@ -56,10 +56,10 @@ class ScriptChooser : public lower::KernelChooser {
   nb::object callable_;
 };
 
-// A code generator that a script registered: generate(symbol, function) gives (type key, bytes, names of constants),
-// constants(symbol, function) a dictionary of arrays, or is None.
+// A code generator registered by a script: generate(symbol, function) returns (type key, bytes, names of constants);
+// constants(symbol, function) returns a dictionary of arrays, or is None.
 driver::ExternalCodegen script_codegen(const std::string& name, nb::object generate, nb::object constants) {
-  // The last copy may go in a thread without the interpreter.
+  // The last reference may be dropped in a thread that does not hold the interpreter's lock.
   auto kept = [](nb::object object) {
     return std::shared_ptr<PyObject>(object.release().ptr(), [](PyObject* o) {
       nb::gil_scoped_acquire gil;
@@ -89,7 +89,7 @@ driver::ExternalCodegen script_codegen(const std::string& name, nb::object gener
   return out;
 }
 
-// Pools as (name, bytes or -1).
+// Pools given as (name, bytes or -1).
 std::vector<lower::MemoryPool> pools_from(const std::vector<std::pair<std::string, int64_t>>& given) {
   std::vector<lower::MemoryPool> out;
   for (const auto& [name, limit] : given) out.push_back({name, limit});
@@ -102,7 +102,8 @@ nb::list buffer_rows(std::span<const lower::PooledBuffer> buffers) {
   return rows;
 }
 
-// A script's planner: callable([(name, bytes, alignment, first step, last step, pools)]) gives [(pool, offset)].
+// A planner written in Python: callable([(name, bytes, alignment, first step, last step, pools)]) returns [(pool,
+// offset)].
 lower::PoolPlanner script_planner(const nb::object& callable) {
   std::shared_ptr<nb::object> kept(new nb::object(callable), [](nb::object* object) {
     nb::gil_scoped_acquire gil;
@@ -120,7 +121,7 @@ lower::PoolPlanner script_planner(const nb::object& callable) {
 }
 
 void bind_pools(nb::module_& m) {
-  // The places, (pool, offset), that an algorithm gives buffers as buffer_rows has them, among pools (name, bytes).
+  // The placement (pool, offset) of buffers, given as buffer_rows returns them, by an algorithm in pools (name, bytes).
   m.def("plan_pools", [](const nb::list& rows, const std::vector<std::pair<std::string, int64_t>>& given,
                          const std::string& algorithm) {
     std::vector<lower::PooledBuffer> buffers;
@@ -142,7 +143,7 @@ void bind_pools(nb::module_& m) {
       return driver::write_model_library(models, path);
     }());
   });
-  // Name, default and help of each option of a project.
+  // The options of a project: name, default and help.
   m.def("micro_project_options", [] {
     nb::list out;
     for (const driver::ProjectOption& o : driver::project_options())
@@ -168,7 +169,7 @@ void bind_pools(nb::module_& m) {
 
 void bind_build(nb::module_& m) {
   nb::class_<driver::Built>(m, "Built", "Kernels, plan and weights of a compiled module")
-      // `imports`: an import tree in place of what external code generators made; empty: that.
+      // `imports`: an import tree that replaces the result of external code generators; empty: keeps that.
       .def(
           "export_library",
           [](driver::Built& self, const std::string& path, nb::bytes imports, const std::string& form) {
@@ -243,8 +244,8 @@ void bind_build(nb::module_& m) {
                        out.append(nb::make_tuple(r.name, r.ran, r.changed, r.milliseconds, r.skipped));
                      return out;
                    })
-      // Of each step: operator names, implementation, configuration, and (implementation, configuration, plevel,
-      // microseconds) of all that applied.
+      // For each step: operator names, implementation, configuration, and all candidates as (implementation,
+      // configuration, plevel, microseconds).
       .def_prop_ro(
           "choices",
           [](const driver::Built& self) {
@@ -335,7 +336,7 @@ void bind_build(nb::module_& m) {
     }();
     unwrap(std::move(status));
   });
-  // An import tree as the object devc.o.
+  // Compiles an import tree to the object devc.o.
   m.def("compile_imports", [](nb::bytes tree, const std::string& target) {
     auto made = [&]() -> Result<std::string> {
       const Target resolved = TW_TRY(driver::targets_of(target)).back().target;
@@ -344,7 +345,7 @@ void bind_build(nb::module_& m) {
     const std::string object = unwrap(std::move(made));
     return nb::bytes(object.data(), object.size());
   });
-  // A code generator that comes with the compiler: (type key, bytes).
+  // Runs a built-in external code generator; returns (type key, bytes).
   m.def("generate_external", [](const std::string& name, const std::string& symbol, nb::object function) {
     auto made = [&]() -> Result<driver::SavedModule> {
       const relay::Expr given = exprs_of(nb::make_tuple(function))[0];
@@ -357,7 +358,7 @@ void bind_build(nb::module_& m) {
   });
   m.def("default_kernel_cache", codegen::default_kernel_cache_folder);
 
-  // `bridge`: see instrument_passes; None when nobody looks on.
+  // `bridge`: see instrument_passes; None without instruments.
   auto bind_build = [&](const char* name, Result<driver::Built> (*build)(const relay::Module&, const Options&)) {
     m.def(
         name,
@@ -384,7 +385,8 @@ void bind_build(nb::module_& m) {
     return unwrap(std::move(result));
   });
   m.def("build_onnx_bytes", [](nb::bytes data, const Options& options) {
-    auto copy = std::make_shared<std::string>(data.c_str(), data.size());  // constants of the module may look at it
+    // copied, since the module's constants may refer to it
+    auto copy = std::make_shared<std::string>(data.c_str(), data.size());
     auto result = [&] {
       nb::gil_scoped_release release;
       return driver::build_onnx(onnx::SharedBytes{std::as_bytes(std::span(*copy)), copy}, options);

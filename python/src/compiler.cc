@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Import, and what the compiler knows of operators.
+// Import of models, and queries about operators.
 #include <cstring>
 
 #include "codegen/codegen.h"
@@ -98,7 +98,7 @@ nb::tuple imported(relay::Module module, const std::map<std::string, Tensor>& pa
   return nb::make_tuple(std::move(module), arrays);
 }
 
-// An attribute of a node as scripts know it: a number, a string, a list, an array; None for graphs.
+// An ONNX attribute as a Python number, string, list or array; None for graphs.
 nb::object attribute_of(const onnx::Attribute& a) {
   switch (a.kind) {
     case onnx::AttributeKind::kFloat:
@@ -120,7 +120,8 @@ nb::object attribute_of(const onnx::Attribute& a) {
   }
 }
 
-// {(domain, operator): callable(inputs, attributes, version, name)} that gives an expression, or a list of them.
+// Custom converters: {(domain, operator): callable(inputs, attributes, version, name)} returning an expression, or a
+// list of them.
 void add_converters(onnx::ImportOptions* options, nb::dict converters) {
   for (auto [key, callable] : converters) {
     auto shared = std::make_shared<nb::object>(nb::borrow(callable));
@@ -142,7 +143,7 @@ nb::tuple import(const Source& source, const Shapes& shapes, bool freeze_params,
   options.shapes = shapes;
   options.freeze_params = freeze_params;
   options.params = &params;
-  options.programs = onnx::Programs::kWhereNeeded;  // control flow becomes Relay's
+  options.programs = onnx::Programs::kWhereNeeded;  // keeps control flow, as Relay's
   add_converters(&options, converters);
   auto result = [&] {
     nb::gil_scoped_release release;
@@ -167,7 +168,8 @@ void bind_compiler(nb::module_& m) {
         return import(onnx::SharedBytes{std::as_bytes(std::span(*copy)), copy}, shapes, freeze_params, converters);
       },
       nb::arg("data"), nb::arg("shapes"), nb::arg("freeze_params"), nb::arg("converters") = nb::dict());
-  // Argument names (a tuple or any number of inputs: none) and attributes in order with the text of their defaults.
+  // Argument names (none if it takes a tuple or any number of inputs), and attributes in order with their defaults as
+  // text.
   m.def("op_info", [](const std::string& name) -> nb::object {
     const relay::OpDef* op = relay::find_op(name);
     if (!op) return nb::none();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of the compiler as numpy arrays and back.
+// Conversion between the compiler's tensors and numpy arrays.
 #pragma once
 #include "base/tensor.h"
 #include "bind.h"
@@ -7,9 +7,9 @@
 namespace tilewright::python {
 
 nb::object numpy_of(const Tensor& tensor);
-// Raises TypeError for a dtype that models have no constants of.
+// Raises TypeError for dtypes that model constants cannot have.
 DataType dtype_of(const ReadArray& array);
-// A copy. Raises TypeError for a dtype that models have no constants of.
+// Copies an array. Raises TypeError for dtypes that model constants cannot have.
 Tensor tensor_of(const ReadArray& array);
 
 }  // namespace tilewright::python

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions: made from Python without types (the compiler infers them), and taken apart again.
+// Expressions: created from Python without types (the compiler infers them), and decomposed again.
 #include "relay.h"
 #include "relay/classic/json.h"
 #include "relay/op.h"
@@ -11,8 +11,8 @@ namespace {
 
 using namespace relay;
 
-PyObject* classes[32] = {};         // of kinds of expressions
-PyObject* pattern_classes[8] = {};  // of kinds of patterns
+PyObject* classes[32] = {};         // by kind of expression
+PyObject* pattern_classes[8] = {};  // by kind of pattern
 
 const char* kind_name(ExprKind kind) {
   switch (kind) {
@@ -36,7 +36,7 @@ nb::object instance(PyObject* cls, const T& value) {
 
 nb::object attrs_object(const AttrsRef& attrs) { return attrs ? nb::cast(attrs) : nb::none(); }
 
-// What a node is made of, by kind; the Python classes name the places.
+// The fields of a node, by kind; the Python classes give them names.
 nb::tuple fields_of(const Expr& e) {
   switch (e->kind) {
     case ExprKind::kVar:
@@ -96,7 +96,7 @@ const Expr& expr_of(nb::handle object) {
   throw nb::type_error(message.c_str());
 }
 
-// Typed where the operands' types are known and fit; where they do not fit, InferType says so, as in the classic stack.
+// Typed if the operands' types are known and valid; if they do not fit, InferType reports it, as in the classic stack.
 Expr make_call(const Expr& callee, std::vector<Expr> args, const AttrsRef& attrs, const Span& span) {
   if (const auto* op = as<OpNode>(callee)) {
     auto typed = try_call(op->def->name, args, attrs, span);
@@ -202,7 +202,7 @@ void bind_makers(nb::module_& m) {
         return make_node<RefWriteNode>(x.at(0), x.at(1));
       },
       any, any);
-  // Not of a module yet: its place among the type's constructors is found when a module has the type.
+  // Not part of a module yet: its tag is determined when a module defines the type.
   m.def(
       "make_constructor",
       [](const std::string& name, nb::object inputs, const std::string& type) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions and modules in both directions: Python calls them, and they call Python.
+// Functions and modules in both directions: called from Python, and implemented in Python.
 #include <cstring>
 
 #include "handles.h"
@@ -7,8 +7,8 @@
 namespace tilewright::python {
 namespace {
 
-// The exception with which a Python function left, until its caller, perhaps on the other side of C++, is told of it.
-// `text` is what the C interface was told: another error that came since has another one.
+// The exception raised by a Python function, kept until its caller, possibly behind C++ frames, can re-raise it. `text`
+// is the message given to the C interface, by which a later error is recognised as a different one.
 struct Pending {
   PyObject* exception = nullptr;
   std::string text;
@@ -20,9 +20,9 @@ struct Pending {
 };
 thread_local Pending pending;
 
-// The current Python exception becomes the thread's last error.
+// Reports the current Python exception as the thread's last error.
 int32_t report_exception() {
-  nb::python_error error;  // takes it
+  nb::python_error error;  // fetches it
   std::string message = std::string(Py_TYPE(error.value().ptr())->tp_name) + ": " + nb::str(error.value()).c_str();
   int code = 101;
   std::string hint;
@@ -56,7 +56,7 @@ int32_t with_python(F body) {
   return report_exception();
 }
 
-// A Python object as a result: strings copied, references counted anew.
+// Converts a Python object to a result: strings are copied, references acquired.
 void fill(nb::handle object, tw_value* out) {
   if ((PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) && !is_device(object)) {
     check(tw_value_set_array(out, static_cast<uint64_t>(nb::len(object))));
@@ -77,7 +77,7 @@ void fill(nb::handle object, tw_value* out) {
     case TW_MODULE:
       tw_module_retain(v.as.module);
       break;
-    case TW_TENSOR: {  // a tensor that keeps the array
+    case TW_TENSOR: {  // keeps the array alive
       if (static_cast<int32_t>(v.as.tensor->device.device_type) >= kFirstRemoteDevice)
         throw nb::type_error("a tensor of another process cannot be a result here: return its numpy()");
       struct Kept {
@@ -95,7 +95,7 @@ void fill(nb::handle object, tw_value* out) {
       kept->managed.manager_ctx = kept;
       kept->managed.deleter = [](DLManagedTensor* self) {
         auto* k = static_cast<Kept*>(self->manager_ctx);
-        if (!Py_IsInitialized()) return;  // gone with the interpreter
+        if (!Py_IsInitialized()) return;  // freed with the interpreter
         nb::gil_scoped_acquire gil;
         delete k;
       };
@@ -120,7 +120,7 @@ int32_t call_python(void* context, const tw_value* args, int32_t count, tw_value
 }
 
 void free_python(void* object) {
-  if (!Py_IsInitialized()) return;  // the interpreter is gone, and its objects with it
+  if (!Py_IsInitialized()) return;  // the interpreter and its objects no longer exist
   nb::gil_scoped_acquire gil;
   Py_DECREF(static_cast<PyObject*>(object));
 }
@@ -145,7 +145,7 @@ nb::object call(const FunctionHandle& function, nb::args args) {
   return out;
 }
 
-// Modules of a kind that is written in Python: an object with get_function(name) and, perhaps, save().
+// Modules implemented in Python: an object with get_function(name) and optionally save().
 int32_t python_get_function(void* self, const char* name, tw_function** out) {
   return with_python([&] {
     nb::object found = nb::borrow(static_cast<PyObject*>(self)).attr("get_function")(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counted references of the C interface as C++ values that nanobind can hold.
+// Reference-counted handles of the C interface as C++ values for nanobind.
 #pragma once
 #include <utility>
 
@@ -26,11 +26,11 @@ class Handle {
 using FunctionHandle = Handle<tw_function, tw_function_retain, tw_function_free>;
 using ModuleHandle = Handle<tw_module, tw_module_retain, tw_module_free>;
 
-// Tensors of other processes have device types from here on (docs/rpc.md).
+// Device types of tensors in other processes begin here (docs/rpc.md).
 inline constexpr int32_t kFirstRemoteDevice = 128;
-// A function that calls a Python callable; an exception goes to whoever called.
+// A function that calls a Python callable; exceptions are passed to the caller.
 FunctionHandle function_of(nb::handle callable);
-bool is_device(nb::handle object);  // a tilewright.Device, which is a tuple, too
+bool is_device(nb::handle object);  // a tilewright.Device, which is also a tuple
 void bind_values(nb::module_& m);
 
 }  // namespace tilewright::python

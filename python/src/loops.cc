@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of the loop IR: made from Python with the dtypes that operands of both sides have in common, and taken
-// apart again.
+// Expressions of the loop IR: created from Python with
+// the operands' common dtype, and decomposed again.
 #include "loops.h"
 
 #include "base/format.h"
@@ -18,7 +18,7 @@ namespace {
 using tir::ExprKind;
 using tir::PrimExpr;
 
-std::map<std::string, PyObject*> classes_of_loops;  // by kind; kept for the life of the process
+std::map<std::string, PyObject*> classes_of_loops;  // by kind; never released
 
 PrimExpr number_of(nb::handle object, DataType dtype) {
   if (dtype.is_float()) {
@@ -41,7 +41,7 @@ PrimExpr number_of(nb::handle object, DataType dtype) {
   return tir::make_int(value, dtype);
 }
 
-// The dtype that a number says it has.
+// The explicit dtype of a number, if it has one.
 std::optional<DataType> said_dtype(nb::handle object) {
   if (!nb::hasattr(object, "dtype")) return std::nullopt;
   return unwrap(parse_dtype(nb::cast<std::string>(nb::str(object.attr("dtype")))));
@@ -52,7 +52,7 @@ bool is_plain_number(nb::handle object) {
          !nb::hasattr(object, "dtype");
 }
 
-// A number that says no dtype, beside a float, has the float's.
+// A number without dtype takes the dtype of a float operand.
 std::pair<PrimExpr, PrimExpr> operands(nb::handle a, nb::handle b) {
   const bool plain_a = is_plain_number(a), plain_b = is_plain_number(b);
   if (plain_a == plain_b) return {prim_expr_of(a), prim_expr_of(b)};
@@ -88,7 +88,7 @@ std::vector<tir::VariableRange> ranges_of(nb::handle sequence) {
   return out;
 }
 
-// What a node is made of, by kind; the Python classes name the places.
+// The fields of a node, by kind; the Python classes give them names.
 nb::tuple fields_of(const PrimExpr& e) {
   if (tir::is_binary(e->kind)) {
     const auto& n = static_cast<const tir::BinaryNode&>(*e);
@@ -132,7 +132,7 @@ PrimExpr prim_expr_of(nb::handle object) {
   if (nb::hasattr(object, "asobject")) {
     nb::object made = object.attr("asobject")();
     if (nb::isinstance<PrimExpr>(made)) return nb::cast<PrimExpr>(made);
-    if (PyLong_Check(made.ptr()) || PyFloat_Check(made.ptr())) return prim_expr_of(made);  // it folded
+    if (PyLong_Check(made.ptr()) || PyFloat_Check(made.ptr())) return prim_expr_of(made);  // folded to a constant
   }
   if (PyLong_Check(object.ptr()) || PyFloat_Check(object.ptr()) || PyNumber_Check(object.ptr())) {
     if (auto dtype = said_dtype(object)) return number_of(object, *dtype);
@@ -207,14 +207,14 @@ void bind_loops(nb::module_& m) {
         return wrap(unwrap(tir::operate(*known, x, y)));
       },
       any, any, any);
-  // The node itself, whatever its operands are.
+  // Creates exactly this node, without folding.
   m.def(
       "prim_node",
       [](const std::string& kind, nb::object a, nb::object b) {
         const auto known = binary_kind(kind);
         if (!known) throw nb::value_error("no such operator");
         auto [x, y] = operands(a, b);
-        (void)unwrap(tir::operate(*known, x, y));  // says what is wrong with them
+        (void)unwrap(tir::operate(*known, x, y));  // reports why the operands are invalid
         (void)unwrap(tir::match_operands(&x, &y));
         const bool truth = tir::is_comparison(*known);
         return wrap(make_node<tir::BinaryNode>(*known, truth ? kBool.with_lanes(x->dtype.lanes) : x->dtype, x, y));
@@ -254,7 +254,7 @@ void bind_loops(nb::module_& m) {
         return wrap(tir::reinterpret(type, e));
       },
       any, any);
-  // Ranges: (variable, least, greatest).
+  // Ranges: (variable, minimum, maximum).
   m.def(
       "prim_simplify",
       [](nb::object value, nb::object ranges) {

@@ -19,7 +19,7 @@ namespace {
 using namespace relay;
 using Arrays = std::map<std::string, ReadArray>;
 
-// A string, or a GlobalVar.
+// A string or a GlobalVar.
 std::string name_of(nb::handle key) {
   if (PyUnicode_Check(key.ptr())) return nb::cast<std::string>(key);
   if (nb::isinstance<Expr>(key))
@@ -38,7 +38,7 @@ Expr global_of(const Module& self, const std::string& name) {
   return make_global_var(name, found->second->type);
 }
 
-// Constructors that a script made before the module had their type become the module's.
+// Replaces constructors that a script created before the module defined their type by the module's.
 Expr resolved(const Module& module, const Expr& root) {
   auto own = [&](const ConstructorNode& c) -> Expr {
     auto type = module.types.find(c.data_type);
@@ -234,7 +234,7 @@ void bind_modules(nb::module_& m) {
       .def_prop_ro("metadata", [](const Module& self) { return self.metadata; })
       .def("_set_metadata",
            [](Module& self, const std::string& key, const std::string& value) { self.metadata[key] = value; });
-  // The reference interpreter on inputs by name: one array for each tensor of the result.
+  // Runs the reference interpreter on named inputs; returns one array per tensor of the result.
   m.def("interpret", [](const Module& module, const Arrays& inputs) {
     std::map<std::string, Value> values;
     for (const auto& [name, array] : inputs) values.emplace(name, value_from(tensor_of(array)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes by name, and instruments written in Python around them.
+// Runs passes by name, with instruments written in Python.
 #include "passes.h"
 
 #include <memory>
@@ -44,7 +44,7 @@ class PythonInstrument : public PassInstrument {
   nb::object call(const char* method, const PassInfo& info) {
     return nb::borrow(bridge_).attr(method)(nb::cast(current), info.name, info.opt_level);
   }
-  PyObject* bridge_;  // borrowed: the Python caller holds it while passes run
+  PyObject* bridge_;  // borrowed: the Python caller keeps it alive while passes run
 };
 
 relay::QuantizeOptions quantize_options(nb::dict given) {
@@ -64,13 +64,13 @@ relay::QuantizeOptions quantize_options(nb::dict given) {
   return out;
 }
 
-// `rules(name, call)` of a script: nothing, or (category, dtype of the sums, dtype of the result).
+// A script's `rules(name, call)`: returns None, or (category, accumulation dtype, result dtype).
 relay::PrecisionRules precision_rules(const std::shared_ptr<nb::object>& rules) {
   return [rules](const std::string& op, const relay::Expr& e) -> std::optional<relay::PrecisionRule> {
     nb::gil_scoped_acquire gil;
     nb::object made = (*rules)(op, wrap(e));
     if (made.is_none()) return std::nullopt;
-    // Classic scripts say 0: always, 1: follow, 2: never.
+    // Classic encoding: 0 always, 1 follow, 2 never.
     constexpr relay::Narrowing kClassic[] = {relay::Narrowing::kAlways, relay::Narrowing::kFollows,
                                              relay::Narrowing::kNever};
     return relay::PrecisionRule{kClassic[nb::cast<size_t>(made[0])],
@@ -79,8 +79,8 @@ relay::PrecisionRules precision_rules(const std::shared_ptr<nb::object>& rules) 
   };
 }
 
-// `rules(name, call, operands, optional)` of a script: nothing, or (integers, scale, zero point, dtype, axis), which is
-// also what an operand is; its scale is None where it is no integers.
+// A script's `rules(name, call, operands, optional)`: returns None, or (integers, scale, zero point, dtype, axis), the
+// form in which operands are passed as well; the scale is None for unquantised values.
 relay::FakeQuantizationRules fake_quantization_rules(const std::shared_ptr<nb::object>& rules) {
   return [rules](const std::string& op, const relay::Expr& e, const std::vector<relay::AffineValue>& operands,
                  bool optional) -> std::optional<relay::AffineValue> {
@@ -97,7 +97,7 @@ relay::FakeQuantizationRules fake_quantization_rules(const std::shared_ptr<nb::o
   };
 }
 
-// The pass with arguments that no option carries: min_num_branches, fskip (a Python function of a call), hard_fail,
+// A pass with arguments that are not options: min_num_branches, fskip (a Python predicate on calls), hard_fail,
 // expand_constructor and expand_global_var, dtype and keep.
 Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
   const Pass<relay::Module>* known = find_pass<relay::Module>(relay::all_passes(), name);
@@ -112,7 +112,7 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
     pass.run = [combine, branches = nb::cast<int64_t>(arguments["min_num_branches"])](
                    const relay::Module& m, PassContext&) { return combine(m, branches); };
   } else if (arguments.contains("fskip")) {
-    // Shared: the runner copies passes without holding the interpreter's lock.
+    // Shared, since the runner copies passes without holding the interpreter's lock.
     pass.run = [skip = std::make_shared<nb::object>(arguments["fskip"])](const relay::Module& m, PassContext&) {
       nb::gil_scoped_acquire gil;
       return relay::eliminate_common_subexpr_except(
@@ -193,7 +193,7 @@ Instrumented instrument_passes(const relay::Module& module, nb::object bridge) {
   Instrumented out;
   if (bridge.is_none()) return out;
   auto instrument = std::make_shared<PythonInstrument>(module, bridge.ptr());
-  // Rules that a script registered run before the pass they belong to.
+  // Rules registered by a script run before their pass.
   nb::dict rules = nb::cast<nb::dict>(bridge.attr("rules"));
   for (const Pass<relay::Module>& pass : relay::all_passes())
     out.passes.push_back(
@@ -231,8 +231,8 @@ void bind_passes(nb::module_& m) {
     for (auto& [key, value] : config_of(config)) unwrap(context.set_config(key, value));
   });
   m.def("default_pipeline", [] { return relay::default_pipeline(); });
-  // One pass, whatever its level: who calls has decided. `arguments`: what the pass takes beyond options (see
-  // pass_with).
+  // Runs one pass regardless of its level, which the
+  // caller has checked. `arguments`: see pass_with.
   m.def("run_pass", [](const relay::Module& module, const std::string& name, int opt_level, const std::string& target,
                        nb::dict config, nb::dict arguments) {
     PassContext context;
@@ -263,12 +263,12 @@ void bind_passes(nb::module_& m) {
           return nb::cast<relay::Expr>(made);
         }));
   });
-  // Of a list of processors each is read; what is wrong with one of them is raised.
+  // Checks every target of a list; raises the error of an invalid one.
   m.def("check_target", [](const std::string& text) {
     for (const std::string& one : split_targets(text)) unwrap(parse_target(one));
   });
   m.def("resolve_target", [](const std::string& text) {
-    const Target t = unwrap(driver::targets_of(text))[0].target;  // of a list the best
+    const Target t = unwrap(driver::targets_of(text))[0].target;  // of a list, the best target
     nb::dict out;
     out["kind"] = t.kind;
     out["mtriple"] = t.mtriple;

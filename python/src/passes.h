@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's PassContext as the compiler takes it.
+// Converts Python's PassContext for the compiler.
 #pragma once
 #include "bind.h"
 #include "ir/pass.h"
@@ -7,11 +7,11 @@
 
 namespace tilewright::python {
 
-// Values of a config by key. Raises TypeError for a value of no accepted type.
+// Config values by key. Raises TypeError for unsupported value types.
 std::map<std::string, ConfigValue> config_of(nb::dict config);
 
-// `bridge` has should_run(mod, name, level), before(mod, name, level) and after(mod, name, level); the instrument knows
-// the module because every pass is wrapped so that it says what it made.
+// `bridge` has should_run(mod, name, level), before(mod, name, level) and after(mod, name, level). To have the module
+// at hand for the instrument, every pass is wrapped so that it records its result.
 struct Instrumented {
   std::vector<std::shared_ptr<PassInstrument>> instruments;
   std::vector<Pass<relay::Module>> passes;

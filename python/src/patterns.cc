@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pattern language: patterns, match, rewrite, partition.
+// The dataflow pattern language: patterns, match, rewrite, partition.
 #include "relay/dataflow_pattern.h"
 
 #include "relay.h"
@@ -17,14 +17,14 @@ std::vector<DFPattern> patterns_of(nb::handle sequence) {
   return out;
 }
 
-// What each pattern of the tree matched.
+// The expressions matched by each pattern of the tree.
 nb::dict found_by_pattern(const DFPattern& root, const MatchMap& found) {
   nb::dict out;
   for (const DFPattern& p : post_order(root)) out[nb::cast(p)] = wrap_all(found.all(p));
   return out;
 }
 
-// With the types that can be known; a graph that a callback left without a fit keeps its gaps.
+// Infers types where possible; if a callback's graph is invalid, gaps remain.
 Result<Expr> typed(const Expr& graph, const Module& module) {
   Module whole = module;
   const bool is_function = as<FunctionNode>(graph);

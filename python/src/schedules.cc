@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor expressions and their schedules, down to functions of a library.
+// Tensor expressions and their schedules, down to library functions.
 #include "base/format.h"
 #include "compiler.h"
 #include "driver/functions_text.h"
@@ -20,7 +20,7 @@ using te::Operation;
 using te::Tensor;
 using tir::PrimExpr;
 
-// A Python object that an operation keeps.
+// Keeps a Python object in an operation.
 class KeptObject : public Node {
  public:
   explicit KeptObject(nb::object o) : object(std::move(o)) {}
@@ -339,7 +339,7 @@ void bind_schedules(nb::module_& m) {
                    })
       .def("with_body",
            [](const Function& self, const tir::Stmt& body) { return unwrap(driver::with_body(self, body)); })
-      .def("with_intrinsics",  // what f gives for named functions and intrinsics in their place
+      .def("with_intrinsics",  // replaces named functions and intrinsics by the results of f
            [](const Function& self, const nb::object& f) {
              Function out = self;
              for (tir::PrimFunc& k : out.lowered.kernels)
@@ -350,16 +350,16 @@ void bind_schedules(nb::module_& m) {
                });
              return out;
            })
-      .def("text",  // as the schedule says, or as code generation gets it
+      .def("text",  // as scheduled, or as passed to code generation
            [](const Function& self, bool finished) {
              std::string out;
              const auto kernels = finished ? unwrap(driver::finished_kernels(self)) : self.lowered.kernels;
              for (const tir::PrimFunc& k : kernels) out += (out.empty() ? "" : "\n") + tir::to_text(k);
              return out;
            });
-  // For another process that builds it.
+  // Serialised for a process that builds it.
   function.def("to_json", [](const Function& self) { return unwrap(driver::to_text(self)); });
-  function.def("loop_features", [](const Function& self) {  // a row of numbers for each loop
+  function.def("loop_features", [](const Function& self) {  // one row of numbers per loop
     nb::list out;
     for (const te::LoopFeatures& f : te::loop_features(self.lowered)) {
       nb::list row;
@@ -390,7 +390,7 @@ void bind_schedules(nb::module_& m) {
     out.lowered = unwrap(te::lower(function));
     return out;
   });
-  // Beside the kernels of the model that is built with the options.
+  // Adds functions to the model that is built with the options.
   m.def("add_functions", [](driver::BuildOptions& options, const nb::object& functions) {
     for (auto& f : function_list(functions)) options.functions.push_back(std::move(f));
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loaded library with memory and threads of its own, over the C interface.
+// A loaded library with its own memory and threads, on top of the C interface.
 #include <memory>
 
 #include "handles.h"
@@ -44,7 +44,7 @@ class Session {
     }
     check(status);
   }
-  // One run on the caller's memory: compact tensors, one for each input and each output.
+  // Runs once on the caller's memory: compact tensors, one per input and output.
   void run_on(nb::list inputs, nb::list outputs) {
     std::vector<ReadArray> arrays;
     arrays.reserve(inputs.size() + outputs.size());
@@ -58,7 +58,7 @@ class Session {
     bind(std::move(outputs), tw_executor_bind_output_at);
     run();
   }
-  // A copy, so that the array outlives the next run.
+  // Copied, so that the array outlives the next run.
   nb::object output(uint64_t index) {
     DLTensor t{};
     check(tw_executor_get_output(executor_.get(), index, &t));

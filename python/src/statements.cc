@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements of the loop IR over arrays: made from Python, taken apart again, walked and rewritten by Python functions.
+// Statements of the loop IR over arrays: created from Python, decomposed, walked and rewritten by Python functions.
 #include <algorithm>
 
 #include "base/format.h"
@@ -101,7 +101,7 @@ nb::tuple fields_of_stmt(const Stmt& s) {
   return nb::make_tuple();
 }
 
-// A value of the buffer's element, or several of them.
+// A scalar or vector value of the buffer's element type.
 PrimExpr stored_value(nb::handle value, DataType element) {
   const PrimExpr e = prim_expr_of(value);
   return e->dtype.element() == element ? e : unwrap(tir::convert(element.with_lanes(e->dtype.lanes), e));
@@ -109,7 +109,7 @@ PrimExpr stored_value(nb::handle value, DataType element) {
 
 Stmt optional_stmt(nb::handle s) { return s.is_none() ? Stmt() : nb::cast<Stmt>(s); }
 
-// The names that a script asks for a node by: "tir.For".
+// The names by which scripts refer to a node kind: "tir.For".
 std::vector<std::string> classic_kinds(const char* kind) {
   const std::string k = kind;
   if (k == "Write" || k == "Store") return {"tir.BufferStore", "tir.Store"};
@@ -122,7 +122,7 @@ std::vector<std::string> classic_kinds(const char* kind) {
   return {"tir." + k};
 }
 
-// Python's functions on the way down and up; what they return in the place of a node takes its place.
+// Calls Python functions before and after visiting children; a node that they return replaces the visited one.
 class Rewriter {
  public:
   Rewriter(nb::object before, nb::object after, nb::object only)
@@ -372,7 +372,7 @@ void bind_statements(nb::module_& m) {
         return hash >> 1;
       },
       any, any);
-  // Parameters: arrays and variables.
+  // Parameters are arrays and variables.
   nb::class_<tir::BlockFunction>(m, "BlockFunction", "A function over arrays")
       .def("__init__",
            [](tir::BlockFunction* self, const std::string& name, nb::object params, const Stmt& body) {

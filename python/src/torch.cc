@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs of PyTorch, as tilewright/torch_program.py writes them, to modules.
+// Imports graphs of PyTorch, as written by tilewright/torch_program.py.
 #include "compiler.h"
 #include "frontend/torch/convert.h"
 #include "frontend/torch/import.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Arrays = std::map<std::string, ReadArray>;
 
-// A tensor over the array's memory where it is compact.
+// A tensor that shares the array's memory if that is compact.
 Tensor shared_tensor(const ReadArray& array) {
   int64_t step = 1;
   bool compact = array.size() != 0;
@@ -25,7 +25,7 @@ Tensor shared_tensor(const ReadArray& array) {
   return Tensor::view(dtype_of(array), {array.shape_ptr(), array.shape_ptr() + array.ndim()}, array.data(), owner);
 }
 
-// An argument as scripts know it: an expression, a number, a text, a list of them, None.
+// An argument as a Python value: an expression, number, string, list of them, or None.
 nb::object python_value(const torch::Value& v) {
   switch (v.kind) {
     case torch::Value::kTensor:
@@ -55,7 +55,7 @@ nb::object python_value(const torch::Value& v) {
   return nb::none();
 }
 
-// What classic converters call the type of an argument.
+// The name that classic converters use for an argument's type.
 std::string type_name(const torch::Value& v) {
   switch (v.kind) {
     case torch::Value::kTensor: {
@@ -82,7 +82,7 @@ std::string type_name(const torch::Value& v) {
   return "";
 }
 
-// {"aten.op": callable(arguments, names of their types)} that gives a list of expressions.
+// Custom converters: {"aten.op": callable(arguments, names of their types)} returning a list of expressions.
 void add_converters(torch::ImportOptions* options, nb::dict converters) {
   for (auto [key, callable] : converters) {
     auto shared = std::make_shared<nb::object>(nb::borrow(callable));
@@ -102,7 +102,7 @@ void add_converters(torch::ImportOptions* options, nb::dict converters) {
 }  // namespace
 
 void bind_torch(nb::module_& m) {
-  // `share`: constants look at the arrays' memory, which must not change while the module is in use.
+  // `share`: constants share the arrays' memory, which must not change while the module is in use.
   m.def("import_torch",
         [](nb::bytes program, const Arrays& arrays, const std::map<std::string, std::vector<int64_t>>& shapes,
            bool freeze_params, nb::dict converters, bool share) {

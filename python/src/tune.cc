@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tuning: tasks of a module, searches, measurements, and what a build is told by records.
+// Tuning: tasks of a module, searches, measurements, and record choosers.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
@@ -20,7 +20,7 @@ namespace {
 using tune::Task;
 using Tasks = std::shared_ptr<const std::vector<Task>>;
 
-// One of the tasks that were found together, which it keeps.
+// One of the tasks extracted together, which it keeps alive.
 struct OneTask {
   Tasks all;
   size_t at;
@@ -28,7 +28,7 @@ struct OneTask {
   const Task* operator->() const { return &(*all)[at]; }
 };
 
-// Numbers and texts of a knob as JSON.
+// A branch's knobs with their values as JSON.
 nb::list knobs_of(const tune::KnobSpace::Branch& branch) {
   nb::list out;
   for (const tune::Knob& knob : branch.knobs) {
@@ -63,7 +63,7 @@ void bind_task(nb::module_& m) {
       .def_prop_ro("flops", [](const OneTask& t) { return t->flops; })
       .def_prop_ro("size", [](const OneTask& t) { return t->space.size(); })
       .def_prop_ro("branches",
-                   [](const OneTask& t) {  // of each implementation: its name, and (knob, kind, values as JSON)
+                   [](const OneTask& t) {  // for each implementation: name, and (knob, kind, values as JSON)
                      nb::list out;
                      for (const auto& branch : t->space.branches())
                        out.append(nb::make_tuple(branch.implementation->name, knobs_of(branch)));
@@ -97,7 +97,7 @@ void bind_search(nb::module_& m) {
     return PySearch{keeps, std::shared_ptr<tune::Search>(
                                unwrap(tune::make_search(name, tune::search_space((*keeps)->space), seed)))};
   });
-  // Over knobs with so many values each, all of whose combinations there are.
+  // A search over knobs with these numbers of values, where all combinations are legal.
   m.def("search_of_knobs", [](const std::vector<size_t>& knobs, const std::string& name, uint64_t seed) {
     tune::SearchSpace space;
     space.branches = {knobs};
@@ -114,8 +114,8 @@ tune::Batch batch_of(const Task& task, const std::vector<uint64_t>& indices, con
   return batch;
 }
 
-// Of each trial of a batch's line, in the library FOLDER/trials.so: why it is none (or empty), the steps that copy its
-// operands, its own step, its first output and how many it has.
+// For each trial of a batch (a JSON line), built into FOLDER/trials.so: why it is invalid (or an empty string), the
+// steps that copy its operands, its own step, its first output and number of outputs.
 nb::list export_trials(const std::string& line, const std::string& folder) {
   auto built = [&]() -> Result<driver::BuiltTrials> {
     nb::gil_scoped_release release;
@@ -146,7 +146,7 @@ void bind_measurer(nb::module_& m) {
       .def_rw("check", &tune::TimingOptions::check);
   nb::class_<PyMeasurer>(m, "Measurer", "Measures kernels in a process of its own")
       .def("measure", [](PyMeasurer& self, const OneTask& task, const std::vector<uint64_t>& indices,
-                         const tune::TimingOptions& timing) {  // of each: costs, the error's number, its text, seconds
+                         const tune::TimingOptions& timing) {  // for each trial: costs, error number, message, seconds
         const tune::Batch batch = batch_of(*task, indices, timing);
         auto results = [&] {
           nb::gil_scoped_release release;
@@ -176,7 +176,7 @@ void bind_measurer(nb::module_& m) {
     return tune::to_line(batch_of(*task, indices, {}));
   });
   m.def("export_trials", export_trials, nb::arg("line"), nb::arg("folder"));
-  // Why the line's one trial is none; empty: it is a Model Library Format at the path.
+  // Builds the line's single trial as a Model Library Format; returns why it is invalid, or an empty string.
   m.def("export_trial_library", [](const std::string& line, const std::string& path) {
     nb::gil_scoped_release release;
     auto why = [&]() -> Result<std::string> {
@@ -202,7 +202,7 @@ void bind_tune(nb::module_& m) {
       .def_prop_ro("used", [](const RecordChooser& c) { return c.use().used; })
       .def_prop_ro("untuned", [](const RecordChooser& c) { return c.use().untuned; })
       .def_prop_ro("line", [](const RecordChooser& c) { return c.use().line(); });
-  // Records as lines of the classic log.
+  // Takes records as lines of the classic log.
   m.def("record_chooser", [](const std::vector<std::string>& lines) {
     std::vector<tune::Record> records;
     for (const std::string& line : lines) records.push_back(unwrap(tune::parse_record(line, "a record")));

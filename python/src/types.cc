@@ -12,7 +12,7 @@
 namespace tilewright::python {
 namespace {
 
-std::map<std::string, PyObject*> classes;  // of kinds of types and dimensions; kept for the life of the process
+std::map<std::string, PyObject*> classes;  // by kind of type or dimension; never released
 
 template <class T>
 nb::object instance(const char* kind, const T& value) {
@@ -35,7 +35,7 @@ const char* kind_name(TypeKind kind) {
   return "";
 }
 
-// What a type is made of, by kind.
+// The components of a type, by kind.
 nb::tuple fields_of(const Type& t) {
   switch (t->kind) {
     case TypeKind::kTensor: {
@@ -59,7 +59,7 @@ nb::tuple fields_of(const Type& t) {
   return nb::make_tuple();
 }
 
-// Variables of the loop IR are symbols by their names; the one that was used last stands for the symbol.
+// Symbols by name as loop IR variables; the variable used last represents the symbol.
 std::map<std::string, tir::PrimExpr>& symbol_variables() {
   static auto* variables = new std::map<std::string, tir::PrimExpr>;
   return *variables;
@@ -117,10 +117,10 @@ Dim dim_of(nb::handle object) {
   return Dim(nb::cast<int64_t>(nb::steal(PyNumber_Index(object.ptr()))));
 }
 
-// Python values of any attribute as the literals of the text form.
+// Python values of any attribute as literals of the text form.
 relay::Literal literal_of(nb::handle object);
 
-// Names of the fields that are lists of integers: one integer given for them is a list of one.
+// Collects the fields that are lists of integers: for these a single integer is accepted.
 class ListFields : public AttrVisitor {
  public:
   std::vector<std::string> names;
@@ -161,13 +161,13 @@ relay::Literal literal_of(nb::handle object) {
     out.real = PyFloat_AsDouble(object.ptr());
     if (PyErr_Occurred()) throw nb::python_error();
   } else {
-    out.kind = relay::Literal::kString;  // dtypes of numpy, targets: what they are called
+    out.kind = relay::Literal::kString;  // numpy dtypes and targets, by name
     out.text = nb::cast<std::string>(nb::str(object));
   }
   return out;
 }
 
-// The fields of an operator's attributes as Python values.
+// Converts attribute fields to Python values.
 class Reader : public AttrVisitor {
  public:
   nb::dict fields;
@@ -222,7 +222,7 @@ Type type_of(nb::handle object) {
   if (object.is_none()) return incomplete_type();
   if (nb::isinstance<Type>(object)) return nb::cast<Type>(object);
   if (PyUnicode_Check(object.ptr()))
-    return tensor_type({}, unwrap(parse_dtype(nb::cast<std::string>(object))));  // a scalar
+    return tensor_type({}, unwrap(parse_dtype(nb::cast<std::string>(object))));  // of rank 0
   std::string message = std::string("a ") + Py_TYPE(object.ptr())->tp_name + " is no type";
   throw nb::type_error(message.c_str());
 }
@@ -338,7 +338,7 @@ void bind_types(nb::module_& m) {
           for (auto [key, value] : nb::cast<nb::dict>(values)) {
             std::string name = nb::cast<std::string>(key);
             relay::Literal literal = literal_of(value);
-            // The classic interface gives split's two forms one name.
+            // The classic interface has one name for both forms of split.
             if (op == "split" && name == "indices_or_sections" && literal.kind == relay::Literal::kInt)
               name = "sections";
             if (literal.kind == relay::Literal::kInt &&

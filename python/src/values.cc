@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the C interface and Python objects.
+// Conversion between values of the C interface and Python objects.
 #include <cstring>
 
 #include "bind.h"
@@ -8,7 +8,7 @@
 namespace tilewright::python {
 namespace {
 
-// NDArray and Device of tilewright.classic, which are written in Python; without it arrays are numpy's.
+// tilewright.classic's NDArray and Device, which are written in Python; without it arrays are numpy's.
 PyObject *ndarray_type = nullptr, *device_type = nullptr;
 
 nb::dlpack::dtype numpy_dtype(DLDataType t) {
@@ -16,7 +16,7 @@ nb::dlpack::dtype numpy_dtype(DLDataType t) {
   return {known ? t.code : static_cast<uint8_t>(kDLUInt), t.bits, t.lanes};
 }
 
-// A tensor in the memory of another process (docs/rpc.md): its data is a number there.
+// A tensor in another process (docs/rpc.md): its data pointer is a handle there.
 struct RemoteTensor {
   RemoteTensor(const DLTensor& t, nb::handle keeper)
       : tensor(t), shape(t.shape, t.shape + t.ndim), owner(nb::borrow(keeper)) {
@@ -59,7 +59,7 @@ tw_value Borrowed::value(nb::handle object) {
   tw_value v{};
   v.kind = TW_NULL;
   if (object.is_none()) return v;
-  if (PyLong_Check(object.ptr())) {  // bool, too
+  if (PyLong_Check(object.ptr())) {  // includes bool
     v.kind = TW_INT;
     v.as.i = nb::cast<int64_t>(nb::int_(object));
     return v;
@@ -78,7 +78,7 @@ tw_value Borrowed::value(nb::handle object) {
     return v;
   }
   if (PyByteArray_Check(object.ptr()) || strcmp(Py_TYPE(object.ptr())->tp_name, "mmap.mmap") == 0) {
-    Py_buffer view;  // while it is held a bytearray keeps its size, and a mapped file stays mapped
+    Py_buffer view;  // while it is held, a bytearray cannot be resized and a mapped file stays mapped
     if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
     buffers_.push_back(view);
     v.kind = TW_BYTES;
@@ -114,15 +114,16 @@ tw_value Borrowed::value(nb::handle object) {
     return v;
   }
   if (ndarray_type &&
-      PyObject_IsInstance(object.ptr(), ndarray_type) == 1)  // DLPack of older numpy knows no booleans; its buffers do
+      // older numpy's DLPack lacks booleans; its buffers support them
+      PyObject_IsInstance(object.ptr(), ndarray_type) == 1)
     return value(objects_.emplace_back(object.attr("_array")));
   if (nb::hasattr(object, "__tw_handle__"))
-    return value(objects_.emplace_back(object.attr("__tw_handle__")));  // Module, written in Python
+    return value(objects_.emplace_back(object.attr("__tw_handle__")));  // a Module written in Python
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
     lists_.emplace_back();
     size_t at = lists_.size() - 1;
     for (nb::handle item : object) {
-      tw_value one = value(item);  // may grow lists_
+      tw_value one = value(item);  // lists_ may be reallocated
       lists_[at].push_back(one);
     }
     v.kind = TW_ARRAY;
@@ -139,8 +140,8 @@ tw_value Borrowed::value(nb::handle object) {
       return v;
     }
   }
-  if (PyIndex_Check(object.ptr())) {                             // numpy's integers
-    nb::object index = nb::steal(PyNumber_Index(object.ptr()));  // fails for arrays of texts, say
+  if (PyIndex_Check(object.ptr())) {                             // includes numpy's integers
+    nb::object index = nb::steal(PyNumber_Index(object.ptr()));  // fails for arrays of strings, for example
     if (!index.is_valid()) throw nb::python_error();
     v.kind = TW_INT;
     v.as.i = nb::cast<int64_t>(index);
@@ -197,7 +198,7 @@ nb::object to_python(const tw_value& v, bool owned) {
         list.append(to_python(v.as.array[i], owned));
         int32_t kind = v.as.array[i].kind;
         if (owned && (kind == TW_FUNCTION || kind == TW_MODULE || kind == TW_NDARRAY))
-          v.as.array[i].kind = TW_NULL;  // passed on
+          v.as.array[i].kind = TW_NULL;  // ownership was transferred
       }
       return list;
     }
@@ -240,7 +241,7 @@ void bind_values(nb::module_& m) {
                                            self.tensor.device.device_id);
                    })
       .def_prop_ro("data", [](const RemoteTensor& self) { return reinterpret_cast<uintptr_t>(self.tensor.data); });
-  m.def("_set_types", [](nb::object ndarray, nb::object device) {  // kept for the life of the process
+  m.def("_set_types", [](nb::object ndarray, nb::object device) {  // never released
     ndarray_type = ndarray.release().ptr();
     device_type = device.release().ptr();
   });

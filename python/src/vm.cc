@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VM programs: compiled from modules, saved, loaded and run.
+// VM programs: compiling modules, saving, loading and running them.
 #include <memory>
 
 #include "driver/vm.h"
@@ -66,7 +66,7 @@ class Machine {
     }();
     return python_of(unwrap(std::move(result)));
   }
-  // (the result, (name, source, ns) of each step in order, the table, Chrome's trace)
+  // (result, (name, source, ns) for each step in order, table, Chrome trace)
   nb::tuple profile(const std::string& name, nb::list arguments) {
     std::vector<runtime::vm::TraceEvent> events;
     functions_->set_trace(&events);
@@ -134,7 +134,7 @@ void bind_vm(nb::module_& m) {
              unwrap(runtime::vm::load_late_bound_constants(&self.executable, span_of(params)));
            })
       .def("with_code",
-           [](const Program& self, nb::bytes code) {  // the same regions under bytecode that was saved
+           [](const Program& self, nb::bytes code) {  // this program's regions with other, saved bytecode
              Program out = self;
              out.executable = unwrap(runtime::vm::read_executable(span_of(code)));
              if (out.executable.primitives != self.executable.primitives)
@@ -158,7 +158,7 @@ void bind_vm(nb::module_& m) {
     }();
     return unwrap(std::move(result));
   });
-  // None: every size is known, the model is an ordinary library.
+  // None: all sizes are known, the model is an ordinary library.
   m.def("onnx_program_file", [](const std::string& path, const driver::BuildOptions& options) -> nb::object {
     auto program = unwrap(driver::program_if_needed(path, options));
     return program ? nb::cast(std::move(*program)) : nb::none();
@@ -168,7 +168,7 @@ void bind_vm(nb::module_& m) {
     auto program = unwrap(runtime::vm::program_of(artifact));
     return program ? nb::cast(Program(*program)) : nb::none();
   });
-  m.def("vm_listing", [](nb::bytes code) {  // bytecode of any classic .ro, without its kernels
+  m.def("vm_listing", [](nb::bytes code) {  // of any classic .ro, without kernels
     Executable e = unwrap(runtime::vm::read_executable(span_of(code)));
     return nb::make_tuple(runtime::vm::bytecode_text(e), runtime::vm::constants_text(e),
                           runtime::vm::primitives_text(e));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of any library as numpy's, without a copy where there need be none."""
+"""Converts arrays of any library to numpy, without a copy where possible."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,7 @@ def as_array(value: Any) -> np.ndarray:
     elif hasattr(value, "__dlpack__"):
         try:
             array = np.from_dlpack(value)
-        except (BufferError, TypeError, RuntimeError):  # what an older exchange cannot say: booleans, read-only memory
+        except (BufferError, TypeError, RuntimeError):  # not supported by older DLPack: booleans, read-only memory
             if not hasattr(value, "__array__"):
                 raise
             array = np.asarray(value)

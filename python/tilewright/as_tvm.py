@@ -18,8 +18,8 @@ from typing import Any
 from tilewright import classic
 from tilewright.classic import classic_names
 
-# What is not here, and what to use; by the longest name that fits. Modules may be imported, as scripts do by habit; using what they
-# should have is an error.
+# Missing names and their replacements, by longest matching prefix. Modules can be imported, as scripts do by habit;
+# using their content is an error.
 _REPLACEMENTS = {
     "auto_scheduler": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "autotvm": "docs/tuning.md lists what there is of autotvm",
@@ -58,7 +58,7 @@ def _missing(name: str) -> str:
 
 
 def _explained(error: Exception, name: str) -> str:
-    """What our module said about a name that it lacks, where it said what to use."""
+    """The error message of our module for a missing name, if it names a replacement."""
     text = str(error)
     ours = any(word in text for word in ("no operator", "no pass", "not supported", "has no '", "instead:"))
     return f"tvm.{name} does not exist in Tilewright: {text}" if ours else _missing(name)
@@ -72,7 +72,7 @@ def _is_module(name: str) -> bool:
 
 
 class _Alias(types.ModuleType):
-    """Another name of one of our modules; what is missing there raises a helpful error."""
+    """An alias of one of our modules; missing names raise an error that says what to use."""
 
     def __init__(self, name: str, target: Any):
         super().__init__(name, target.__doc__)
@@ -103,7 +103,7 @@ class _Alias(types.ModuleType):
 
 
 class _Absent(types.ModuleType):
-    """What the classic stack has and Tilewright has not. It can be named and imported; whoever uses it is told what to use instead."""
+    """A placeholder for what the classic stack has and Tilewright has not: it can be imported, but using it is an error."""
 
     def __init__(self, name: str, message: str | None = None):
         super().__init__(name, message or _missing(name.partition(".")[2]))
@@ -122,7 +122,7 @@ class _Absent(types.ModuleType):
     __call__ = __getitem__ = __iter__ = __enter__ = __exit__ = __mro_entries__ = __add__ = __sub__ = __mul__ = __lt__ = __len__ = _refuse
 
     def __instancecheck__(self, _: Any) -> bool:
-        return False  # nothing here is one of them
+        return False  # no object is an instance of a placeholder
 
     __subclasscheck__ = __instancecheck__
 
@@ -136,13 +136,13 @@ class _Absent(types.ModuleType):
 
 
 def _absent(name: str, error: Exception | None = None) -> "_Absent | None":
-    """For a name of the classic interface, and for what is below a module that has a replacement."""
+    """The placeholder for a classic name, or for anything inside a module that has a replacement."""
     if any(name == known or name.startswith(known + ".") for known in _REPLACEMENTS):
         return _Absent(f"tvm.{name}")
     return _Absent(f"tvm.{name}", _explained(error, name) if error is not None else None) if classic_names.known(f"tvm.{name}") else None
 
 
-# Modules whose content is in another one of ours.
+# Classic modules whose content is in another module here.
 _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "contrib.utils", "ndarray": "runtime.ndarray",
           "relay.backend.executor_factory": "relay.executor_factory",
           "relay.backend.te_compiler": "relay.te_compiler", "relay.backend._backend": "relay.build_module",
@@ -165,7 +165,7 @@ _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "co
           "relay.qnn.op.qnn": "relay.qnn.op", "relay.qnn.op.op": "relay.qnn.op", "relay.qnn.op.legalizations": "relay.qnn.legalizations",
           "relay.qnn.op.canonicalizations": "relay.qnn.canonicalizations", "relay.quantize.quantize": "relay.quantize", "relay.quantize._annotate": "relay.quantize",
           "relay.quantize._calibrate": "relay.quantize", "tir.generic": "tir", "tir.data_layout": "tir"}
-# Names of the top that only scripts have.
+# Top-level names that only scripts use.
 _TOP = {"context": classic.device, "cl": classic.opencl, "mtl": classic.metal, "__version__": f"0.18.0+tilewright.{classic.__version__}"}
 
 
@@ -182,7 +182,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return _Alias(spec.name, importlib.import_module(ours))
         except ModuleNotFoundError:
             parent, _, last = ours.rpartition(".")
-            try:  # a namespace that is no module of its own: relay.nn, relay.op.nn
+            try:  # a namespace that is not a module: relay.nn, relay.op.nn
                 return _Alias(spec.name, getattr(importlib.import_module(parent), last))
             except (ModuleNotFoundError, AttributeError) as error:
                 absent = _absent(name, error)
@@ -195,7 +195,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install() -> bool:
-    """Makes the alias; False when a real TVM is there."""
+    """Installs the alias; False if a real TVM is installed."""
     if any(isinstance(f, _Finder) for f in sys.meta_path):
         return True
     if "tvm" in sys.modules or importlib.util.find_spec("tvm") is not None:

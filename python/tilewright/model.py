@@ -28,7 +28,7 @@ class TensorInfo(NamedTuple):
 
 
 def error_of(code: int, name: str, message: str, hint: str = "") -> Error:
-    """An error of docs/errors that Python itself notices."""
+    """An error of docs/errors that is raised in Python."""
     error = Error(f"error[E{code} {name}]: {message}" + (f"\n  hint: {hint}" if hint else ""))
     error.code, error.name, error.hint = code, name, hint
     return error
@@ -47,7 +47,7 @@ class Model:
 
     @property
     def inputs(self) -> list[TensorInfo]:
-        """Of the first variant, where the model has several."""
+        """The inputs; of a model with several variants, those of the first."""
         return [TensorInfo(*t) for t in self._session.inputs]
 
     @property
@@ -69,7 +69,7 @@ class Model:
         return self._session.target
 
     def profile(self, repeats: int = 20, form: str = "table") -> str:
-        """Where the time goes, step by step: "table", "json", or "trace" for Perfetto and chrome://tracing. All inputs must be set."""
+        """The time of each step, as "table", "json", or "trace" for Perfetto and chrome://tracing. All inputs must be set."""
         return str(self._session.profile(repeats, form))
 
     @property
@@ -112,7 +112,7 @@ class Model:
 
 
 def _plain(value: Any) -> Any:
-    """A tensor as an array, a sequence as a list of them."""
+    """Converts a tensor to an array, a sequence to a list of arrays."""
     return [_plain(v) for v in value[1]] if isinstance(value, tuple) else np.asarray(value)
 
 
@@ -202,7 +202,7 @@ def load(path: str | os.PathLike[str], threads: int = 0, weights: str | os.PathL
 
 
 def _sizes_of(dimension: Any) -> list[int]:
-    """The sizes that a dimension is to have: one, or several in order (those of a set: ascending)."""
+    """The requested sizes of a dimension: one, or several in order (of a set: ascending)."""
     if isinstance(dimension, (set, frozenset)):
         dimension = sorted(dimension)
     if isinstance(dimension, (list, tuple, range)):
@@ -256,7 +256,7 @@ def range_text(name: str, given: Any) -> str:
 
 
 def set_constants(options: Any, constants: Mapping[str, Any] | None) -> None:
-    """Arrays as they are, numbers and lists of them in the input's dtype, text as --constant takes it."""
+    """Sets constant inputs: arrays unchanged, numbers and lists in the input's dtype, text in the form of --constant."""
     texts: dict[str, str] = {}
     for name, value in (constants or {}).items():
         if isinstance(value, str):
@@ -276,13 +276,13 @@ def load_built(built: Any, threads: int) -> Model:
     os.close(handle)
     try:
         built.export_library(path)
-        return Model(path, threads, built)  # the mapping outlives the name
+        return Model(path, threads, built)  # the mapping stays valid when the file is removed
     finally:
         os.unlink(path)
 
 
 class Library:
-    """A build as a library in a file that lives as long as this object, for several sessions."""
+    """A build as a library file that exists as long as this object, to be loaded by several sessions."""
 
     def __init__(self, built: Any):
         handle, self._path = tempfile.mkstemp(suffix=".so", prefix="tilewright-")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a build is told."""
+"""Options of a build."""
 from __future__ import annotations
 
 import ctypes
@@ -10,9 +10,10 @@ from typing import Any
 
 from . import _core
 
-# Who chooses among the kernels of a call, for a target; None: the cost model. Scripts that register strategies set it.
+# Returns the chooser among applicable kernels for a target; None: the cost model. Set by scripts that register
+# strategies.
 kernel_chooser_of: Callable[[Any], Any] | None = None
-# Tuning records that apply now, as _core.RecordChooser; None: none do.
+# Returns the active tuning records as _core.RecordChooser; None: there are none.
 record_chooser: Callable[[], Any] | None = None
 
 
@@ -31,7 +32,7 @@ def build_options(target: Any, opt_level: int = 3, required_passes: Sequence[str
 
 
 def choose_kernels(options: Any, target: Any) -> None:
-    """Strategies of a script's, or records that apply, choose the build's kernels."""
+    """Lets a script's strategies, or active tuning records, choose the build's kernels."""
     if kernel_chooser_of is not None and (choose := kernel_chooser_of(target)) is not None:
         options.set_chooser(choose)
     elif record_chooser is not None and (records := record_chooser()) is not None:
@@ -39,7 +40,7 @@ def choose_kernels(options: Any, target: Any) -> None:
 
 
 def cache_folder(kernel_cache: bool | str | os.PathLike[str]) -> str:
-    """Where compiled kernels are kept: True is the folder of the command line ($TILEWRIGHT_CACHE_DIR), False none."""
+    """The folder of the kernel cache: True is that of the command line ($TILEWRIGHT_CACHE_DIR), False none."""
     if isinstance(kernel_cache, bool):
         return _core.default_kernel_cache() if kernel_cache else ""
     return os.fspath(kernel_cache)

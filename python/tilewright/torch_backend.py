@@ -14,7 +14,7 @@ from . import _core
 from .options import build_options, cache_folder
 from .torch_fx import Writer
 
-MOST_PROGRAMS = 16  # of one graph: sets of sizes and weights that are kept
+MOST_PROGRAMS = 16  # specialisations kept per graph: sets of sizes and weights
 _numbers = itertools.count()
 
 
@@ -50,7 +50,7 @@ def _say(number: int, module: Any, reason: str) -> None:
 class Graph:
     """A functional graph of ATen operators, called with the list of its arguments."""
 
-    _boxed_call = True  # PyTorch hands the arguments over as one list
+    _boxed_call = True  # PyTorch passes the arguments as one list
 
     def __init__(self, module: Any, options: dict[str, Any]):
         import torch
@@ -63,7 +63,7 @@ class Graph:
             if info.mutates_data:
                 fixed.discard(i)
         self.placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
-        # Parameters and buffers: constants, looked at in every call; PyTorch counts the writes to each tensor.
+        # Parameters and buffers are constants, checked in every call; PyTorch counts the writes to each tensor.
         self.constants = sorted(i for i in fixed if i < len(self.placeholders) and isinstance(self.placeholders[i].meta.get("val"), torch.Tensor))
         self.is_symbolic = any(self._is_symbolic(n.meta.get("val")) for n in self.placeholders)
         self.programs: dict[Any, Any] = {}
@@ -118,7 +118,8 @@ class Compiled:
 
     def __init__(self, graph: Graph, args: Sequence[Any]):
         torch = self.torch = graph.torch
-        self.held = [args[i] for i in graph.constants]  # their memory is not given to another tensor while the key names it
+        # keeps their memory from being reused while the key refers to it
+        self.held = [args[i] for i in graph.constants]
         writer = Writer(self._symbols(graph, args))
         constants = set(graph.constants)
         self.inputs: list[int] = []
@@ -130,8 +131,8 @@ class Compiled:
                 writer.program.add_input(placeholder.name, args[i].dtype, [int(s) for s in args[i].shape])
                 self.inputs.append(i)
         writer.write_nodes(graph.module)
-        self.results: list[Any] = []  # what to give back: a number of an output, ("input", index) or ("value", known)
-        self.made: list[tuple[Any, list[int], list[int], bool]] = []  # of each output: dtype, sizes, strides, compact
+        self.results: list[Any] = []  # what to return: an output's index, ("input", index) or ("value", constant)
+        self.made: list[tuple[Any, list[int], list[int], bool]] = []  # for each output: dtype, sizes, strides, compact
         place = {n: i for i, n in enumerate(graph.placeholders)}
         for value in next(n for n in graph.module.graph.nodes if n.op == "output").args[0]:
             self.results.append(self._result(writer, place, value))
@@ -140,7 +141,7 @@ class Compiled:
 
     @staticmethod
     def _symbols(graph: Graph, args: Sequence[Any]) -> dict[Any, int]:
-        """Values of the free sizes, from the arguments that have them."""
+        """The values of the free sizes, taken from arguments' shapes."""
         found: dict[Any, int] = {}
         for placeholder, arg in zip(graph.placeholders, args):
             value = placeholder.meta.get("val")
@@ -176,7 +177,7 @@ class Compiled:
             given = [args[i].contiguous() for i in self.inputs]
             session.run_on([exchange(t) for t in given], [exchange(t) for t in outputs])
             for i, (dtype, sizes, strides, compact) in enumerate(self.made):
-                if not compact:  # what PyTorch computes further counts with the strides that it was told
+                if not compact:  # PyTorch's later computations rely on the strides it was told
                     outputs[i] = torch.empty_strided(sizes, strides, dtype=dtype).copy_(outputs[i])
         results = [outputs[r] if isinstance(r, int) else args[r[1]] if r[0] == "input" else r[1] for r in self.results]
         args.clear()

@@ -63,7 +63,7 @@ class Writer:
 
     def __init__(self, symbols: Mapping[Any, int] | None = None, program: Program | None = None):
         self.program = program or Program()
-        self.names: dict[Any, str] = {}  # of nodes; parts of a result have names of their own
+        self.names: dict[Any, str] = {}  # of nodes; each part of a tuple result has its own name
         self.symbols = symbols
 
     # ---- inputs and results
@@ -75,12 +75,12 @@ class Writer:
         elif type(value).__name__ in ("SymInt", "SymFloat", "SymBool"):
             self.program.inputs.append({"as_sym_int": {"as_name": placeholder.name}})
             self.program.input_specs.append({"user_input": {"arg": {"as_sym_int": {"as_name": placeholder.name}}}})
-        else:  # a number, a string or None that the export followed
+        else:  # a number, string or None that the export specialised
             self.program.input_specs.append({"constant_input": {"name": placeholder.name, "value": literal(value)}})
             self.program.inputs.append(literal(value) or {"as_none": True})
 
     def size(self, value: Any) -> Any:
-        """A number, or the text of an expression of the free sizes."""
+        """A number, or the text of an expression over the free sizes."""
         if isinstance(value, int):
             return value
         if self.symbols is not None:
@@ -123,10 +123,10 @@ class Writer:
             self.names[n] = n.name
             self.program.add_weight(n.name, str(n.target), value, "tensor_constant")
         else:
-            self.names[n] = str(n.target)  # a graph: written where it is used
+            self.names[n] = str(n.target)  # a graph, written inline where it is used
 
     def known(self, n: Any) -> int | float | bool | None:
-        """The number that a node of sizes gives where all sizes are known."""
+        """The value of a size computation if all sizes are known."""
         value = n.meta.get("val")
         if self.symbols is None or type(value).__name__ not in ("SymInt", "SymFloat", "SymBool"):
             return value if self.symbols is not None and isinstance(value, (int, float, bool)) else None
@@ -139,7 +139,7 @@ class Writer:
             self.names[n] = f"{self.names[n.args[0]]}#{n.args[1]}"
             return
         if self.known(n) is not None:
-            return  # its users have the number
+            return  # its users have the value
         self.names[n] = n.name
         if isinstance(n.target, torch._ops.OpOverload):
             parameters = n.target._schema.arguments
@@ -175,7 +175,7 @@ class Writer:
     # ---- arguments
 
     def operand(self, module: Any, value: Any) -> dict[str, Any]:
-        """Of an operator of higher order, which takes graphs, too."""
+        """An operand of a higher-order operator, which may be a graph."""
         import torch
         if isinstance(value, torch.fx.Node) and value.op == "get_attr":
             part: Any = module

@@ -14,10 +14,11 @@ from . import _core
 from .model import error_of
 
 SCHEMA_VERSION = {"major": 8, "minor": 1}
-# torch's dtypes by name to the schema's ScalarType
+# torch dtypes by name to the schema's ScalarType.
 DTYPES = {"uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8, "complex32": 9, "complex64": 10, "complex128": 11, "bool": 12, "bfloat16": 13,
           "uint16": 28, "float8_e4m3fn": 29, "float8_e5m2": 30, "float8_e4m3fnuz": 31, "float8_e5m2fnuz": 32, "float8_e8m0fnu": 33, "uint32": 34, "uint64": 35}
-# c10's numbers, which TorchScript writes, to the schema's (quantised integers are integers, since tensors of them are the real numbers that they stand for)
+# c10's dtype numbers, used by TorchScript, to the schema's (quantised types become integers, since quantised tensors
+# are represented by real numbers).
 C10_DTYPES = {number: number + 1 for number in range(12)} | {12: 2, 13: 1, 14: 4, 15: 13, 23: 30, 24: 29, 25: 32, 26: 31, 27: 28, 28: 34, 29: 35}
 MEMORY_FORMATS = {"torch.contiguous_format": 1, "torch.channels_last": 2, "torch.channels_last_3d": 3, "torch.preserve_format": 4}
 
@@ -38,12 +39,12 @@ def tensor(name: str) -> dict[str, Any]:
 
 
 def _number(value: float) -> Any:
-    """A float as the schema writes it: those that JSON does not have are text."""
+    """A float in the schema's form: values without a JSON notation are strings."""
     return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def literal(value: Any) -> dict[str, Any] | None:
-    """A value that is known, as an argument; None for another kind."""
+    """A known value as an argument; None for unsupported kinds."""
     if value is None:
         return {"as_none": True}
     if isinstance(value, bool):
@@ -82,7 +83,7 @@ def node(target: str, inputs: Sequence[tuple[str, dict[str, Any]]], outputs: Seq
 
 
 class Program:
-    """One graph and its weights, on their way to the importer."""
+    """One graph and its weights, to be passed to the importer."""
 
     def __init__(self) -> None:
         self.inputs: list[dict[str, Any]] = []
@@ -130,7 +131,7 @@ class Program:
 
 
 def array_of(name: str, value: Any) -> Any:
-    """A weight as an array over its memory, where numpy has its dtype."""
+    """A weight as an array that shares its memory, if numpy has the dtype."""
     value = value.detach()
     if value.device.type != "cpu":
         raise error_of(201, "UnsupportedModel", f"the weight '{name}' is on the device {value.device}", "move the model to the CPU first: model.cpu()")

@@ -13,7 +13,7 @@ from .torch_program import C10_DTYPES, Program, literal, node, tensor
 _KINDS_OF_INPUT = {"IntType": "int64", "FloatType": "float64", "BoolType": "bool"}
 
 
-# Operators on Python's numbers, by the names that they have in Python; the importer has those for sizes anyway.
+# Operators on Python numbers by their Python names, which the importer also uses for sizes.
 _NUMBER_OPERATORS = {"aten::add": "_operator.add", "aten::sub": "_operator.sub", "aten::mul": "_operator.mul", "aten::floordiv": "_operator.floordiv", "aten::div": "_operator.truediv",
                      "aten::remainder": "_operator.mod", "aten::pow": "_operator.pow", "aten::neg": "_operator.neg", "aten::eq": "_operator.eq", "aten::ne": "_operator.ne", "aten::lt": "_operator.lt",
                      "aten::le": "_operator.le", "aten::gt": "_operator.gt", "aten::ge": "_operator.ge", "aten::__and__": "_operator.and_", "aten::__or__": "_operator.or_",
@@ -26,7 +26,7 @@ _OBJECT_OPERATORS = {"aten::__is__", "aten::__isnot__", "prim::unchecked_unwrap_
 
 
 class Schema:
-    """Argument names of an operator, and which of them are dtypes (numbers in TorchScript)."""
+    """An operator's argument names, and which of them are dtypes (numbers in TorchScript)."""
 
     known: dict[str, Schema] = {}
 
@@ -46,7 +46,7 @@ class Schema:
 
 
 def inlined(module: Any) -> Any:
-    """The module's graph in one piece."""
+    """The module's graph with all calls inlined."""
     import torch
     if not hasattr(module, "graph"):
         raise TypeError(f"from_pytorch takes a module that torch.jit.trace or torch.jit.script made, not a {type(module).__name__}")
@@ -70,13 +70,13 @@ def as_object(value: Any) -> dict[str, Any] | None:
 
 
 def names_set(block: Any) -> set[str]:
-    """Attributes that a graph sets somewhere."""
+    """The attributes that a graph assigns."""
     found = {n.s("name") for n in block.nodes() if n.kind() == "prim::SetAttr"}
     return found.union(*(names_set(inner) for n in block.nodes() for inner in n.blocks()))
 
 
 def default_arguments(module: Any, count: int) -> dict[int, dict[str, Any]]:
-    """What a scripted forward takes where a caller gives nothing, by the input's place."""
+    """The default arguments of a scripted forward, by input index."""
     schema = getattr(getattr(module, "forward", None), "schema", None)
     arguments = list(schema.arguments)[-count:] if schema is not None and count else []
     written = {i: literal(a.default_value) for i, a in enumerate(arguments) if a.has_default_value()}
@@ -90,11 +90,12 @@ class Script:
         import torch
         self.torch = torch
         self.program, self.renamed, self.keep_quantized_weight = Program(), renamed, keep_quantized_weight
-        self.objects: dict[str, tuple[Any, str]] = {}    # modules by the value that stands for them: the module, its path
-        self.literals: dict[str, dict[str, Any]] = {}    # values that are known, as arguments
+        self.objects: dict[str, tuple[Any, str]] = {}    # modules by the value that refers to them: (module, path)
+        self.literals: dict[str, dict[str, Any]] = {}    # known values, as arguments
         self.weights: dict[str, dict[str, Any]] = {}     # by path
         self.names: dict[str, str] = {}                  # of inputs
-        self.states: dict[str, dict[str, Any]] = {}      # by a module's path: its attributes that the graph sets, as they are now
+        # by module path: attributes that the graph sets, with their current values
+        self.states: dict[str, dict[str, Any]] = {}
         graph = inlined(module)
         values = list(graph.inputs())
         if values and values[0].type().kind() == "ClassType":
@@ -195,7 +196,7 @@ class Script:
             self.objects[output] = self.objects[owner]
 
     def state(self, owner: Any, path: str, name: str, n: Any) -> dict[str, Any]:
-        """The dictionary of a module's attributes that the graph sets; it begins with what they are now."""
+        """The dictionary of a module's attributes that the graph sets, initialised with their current values."""
         pairs = self.states.setdefault(path, {})
         if name not in pairs:
             pairs[name] = self.value(f"{path}.{name}" if path else name, getattr(owner, name), n)
@@ -207,7 +208,7 @@ class Script:
         return node("prim.DictConstruct", given, [{"as_value": {"name": f"%state {path}"}}], f"state {path}")
 
     def set_attribute(self, n: Any) -> dict[str, Any]:
-        """Of an object that the graph makes, or of a module, where it lives as long as the call."""
+        """Sets an attribute of an object made by the graph, or of a module, where the change lasts for the call."""
         owner, value = n.inputs()
         name = n.s("name")
         known = self.objects.get(owner.debugName())
@@ -259,7 +260,7 @@ class Script:
         return [*parts, {"as_int": value.q_per_channel_axis() if per_channel else 0}]
 
     def packed(self, path: str, value: Any, kind: str) -> dict[str, Any]:
-        """What quantized::conv2d_prepack and its kin made: [weight, bias, stride, padding, dilation, output padding, groups, transposed]."""
+        """The result of quantized::conv2d_prepack and the like: [weight, bias, stride, padding, dilation, output padding, groups, transposed]."""
         if path in self.weights:
             return self.weights[path]
         ops = self.torch.ops.quantized

@@ -90,8 +90,7 @@ struct Built {
   std::vector<Built> others;
 };
 
-// Errors: UnknownTarget, UnknownPass, FreeDimension, UnsupportedOp, CodegenFailed; Internal for a defect of the
-// compiler.
+// Errors: UnknownTarget, UnknownPass, FreeDimension, UnsupportedOp, CodegenFailed; Internal for our own defects.
 Result<Built> build(const relay::Module& module, const BuildOptions& options);
 // Stops at the fused module in its final layout; generates no code.
 Result<Built> optimize(const relay::Module& module, const BuildOptions& options);

@@ -39,8 +39,7 @@ Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> 
 // Evaluates an expression, given the values of its free variables (one Value per tensor of a tuple).
 Result<std::vector<Value>> evaluate(const Expr& expr, const Environment& free_vars,
                                     const InterpretOptions& options = {});
-// Evaluates a module's main on inputs by name. Errors: UnknownInput, ShapeMismatch, DtypeMismatch, and those of
-// operators.
+// Evaluates main on inputs by name. Errors: UnknownInput, ShapeMismatch, DtypeMismatch, and those of operators.
 Result<std::vector<Value>> interpret(const Module& module, const std::map<std::string, Value>& inputs,
                                      const InterpretOptions& options = {});
 

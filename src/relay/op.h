@@ -74,8 +74,7 @@ enum class Elements {
   kMoved,     // from several operands or a constant, any number of times
 };
 inline bool keeps_order(Elements e) { return e == Elements::kSame || e == Elements::kReshaped; }
-// Whether a property that all elements of the first operand share (a range, a scale, being zero) holds for all of the
-// result's.
+// Whether what all elements of the first operand share (a range, a scale, being zero) holds for all of the result's.
 inline bool of_first_operand(Elements e) { return e != Elements::kComputed && e != Elements::kMoved; }
 // Whether values are copied bit by bit, without being looked at.
 inline bool moves_bits(Elements e) { return e != Elements::kComputed && e != Elements::kExtreme; }

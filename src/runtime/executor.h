@@ -27,8 +27,7 @@ struct ExecutorOptions {
   bool generated_entry =
       false;  // run() calls the artifact's generated entry on the caller's thread instead of interpreting the plan
   std::vector<FunctionRef> externals;  // one for each of Plan::externals (LibraryModule::externals)
-  // Shared among executors that never run concurrently; null: private. The arena grows as needed; the team keeps its
-  // size.
+  // Shared among executors that never run concurrently; null: private. The arena grows as needed; the team does not.
   std::shared_ptr<Arena> arena = {};
   std::shared_ptr<ThreadTeam> team = {};
 };
@@ -102,8 +101,7 @@ class Executor {
     std::vector<Slot> inputs, outputs;
     std::vector<Call> calls;
     std::vector<SpecialStep> specials;
-    // Kernels' argument pointers, call by call; with per-thread scratch, repeated for each thread at this distance
-    // (else 0).
+    // Kernels' argument pointers, call by call; with per-thread scratch repeated for each thread (distance, else 0).
     std::vector<void*> arguments;
     size_t arguments_per_thread = 0;
     bool stale = true;  // arguments must be recomputed
@@ -114,8 +112,7 @@ class Executor {
   void prepare_variant(Variant& variant, const plan::Plan& plan, const std::vector<FunctionRef>& externals);
   // With free sizes: switches to these sizes.
   void enter(Variant& variant, const std::vector<int64_t>& sizes);
-  // switches to a variant whose input has the tensor's shape
-  Status fit_variant(uint64_t index, const DLTensor* tensor);
+  Status fit_variant(uint64_t index, const DLTensor* tensor);  // switches to a variant with the tensor's shape
   std::byte* address(const plan::Buffer& buffer, size_t thread) const;
   Status prepare();  // checks inputs and updates argument pointers
   void call_entry();

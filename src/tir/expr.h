@@ -200,8 +200,7 @@ const T* as(const PrimExpr& e) {
   return dynamic_cast<const T*>(e.get());
 }
 
-// Builders: they fold constants and trivial identities (x+0, x*1, x*0 for integers) and check dtypes (a mismatch is an
-// internal error).
+// Builders: fold constants and trivial identities (x+0, x*1, x*0 for integers); a dtype mismatch is an internal error.
 PrimExpr make_int(int64_t value, DataType dtype = kInt64);
 PrimExpr make_float(double value, DataType dtype = kFloat32);
 PrimExpr make_const(DataType dtype, double value);  // broadcast when dtype has lanes

@@ -19,7 +19,7 @@ from tilewright.classic.autotvm.measure.build_process import Built, BuildProcess
 from tilewright.classic.autotvm.measure.jobs import Job, Outcome, Timing, run_job
 from tilewright.classic.autotvm.measure.sessions import LocalSessions
 
-_RETRIES = 3  # nodes that one piece of work may lose
+_RETRIES = 3  # lost nodes after which a task fails
 
 
 def _engine() -> Any:
@@ -31,12 +31,12 @@ def _engine() -> Any:
 
 
 def _place(request: Any) -> str:
-    """The file that a request makes."""
+    """The path of the file that a request produces."""
     return f"{request['folder']}/trials.so" if request["kind"] == "trials" else request["path"]
 
 
 def _build(request: Any, seconds: float) -> tuple[Built, bytes]:
-    """On a node: what became of the request, and its file."""
+    """Runs on a node: the result of the request, and its file."""
     with tempfile.TemporaryDirectory(prefix="tilewright-fleet-") as folder:
         here = {**request, "folder": folder} if request["kind"] == "trials" else {**request, "path": f"{folder}/{os.path.basename(request['path'])}"}
         processes = BuildProcesses(1)
@@ -49,7 +49,7 @@ def _build(request: Any, seconds: float) -> tuple[Built, bytes]:
 
 
 def _measure(name: str, library: bytes, job: Job, timing: Timing) -> list[Outcome]:
-    """On a node that has the device."""
+    """Runs on a node that has the device."""
     with tempfile.TemporaryDirectory(prefix="tilewright-fleet-") as folder:
         path = f"{folder}/{name}"
         with open(path, "wb") as file:

@@ -23,8 +23,7 @@ inline constexpr const char* kFarParamsSection =
 inline constexpr const char* kPlanSymbol = "tw_plan";               // start of the plan's bytes
 inline constexpr const char* kArenaBytesSymbol = "tw_arena_bytes";  // uint64_t: size of tw_run's arena
 inline constexpr const char* kVariantsSymbol = "tw_num_variants";   // uint64_t
-// like tw_run, with a uint64_t first: the shape variant
-inline constexpr const char* kRunVariantSymbol = "tw_run_variant";
+inline constexpr const char* kRunVariantSymbol = "tw_run_variant";  // tw_run after a uint64_t: the shape variant
 // The run functions if weights are a separate file: they take its address as last argument.
 inline constexpr const char* kRunWithWeightsSymbol = "tw_run_with_weights";
 inline constexpr const char* kRunVariantWithWeightsSymbol = "tw_run_variant_with_weights";

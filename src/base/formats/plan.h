@@ -92,7 +92,8 @@ struct Plan {
   std::vector<FreeSize> free_sizes;
   std::vector<std::string> kernels;    // symbol names, in the function table's order
   std::vector<std::string> externals;  // functions that imported modules must provide
-  std::vector<int32_t> devices = {1};  // device types of buffers (DLPack's numbers); the first is the CPU
+  // Device types of buffers (DLPack's numbers); the first is the CPU.
+  std::vector<int32_t> devices = {1};
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
   std::vector<Param> params;
