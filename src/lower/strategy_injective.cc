@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "lower/compute.h"
+#include "lower/permutation.h"
 #include "lower/strategy.h"
 #include "relay/op.h"
 #include "relay/ops/tensor/attrs_transform.h"
@@ -13,41 +14,6 @@
 namespace tilewright::lower {
 namespace {
 using namespace relay;
-
-// The transpose or layout_transform of a group input such that everything behind it is evaluated at its own index;
-// null: none.
-Anchor find_transposition(const FunctionNode& function) {
-  Anchor found;
-  std::vector<const ExprNode*> after;  // the operator and everything computed from it
-  for (const Expr& e : post_order(function.body)) {
-    const OpDef* op = called_op(e);
-    if (e->kind == ExprKind::kTuple || e->kind == ExprKind::kTupleGetItem) return {};
-    if (!op) continue;
-    const auto kids = children(e);
-    const bool uses = std::any_of(kids.begin(), kids.end(), [&](const Expr& kid) {
-      return std::find(after.begin(), after.end(), kid.get()) != after.end();
-    });
-    if (uses) {
-      const bool pointwise = op->pattern <= OpPattern::kBroadcast && op->name != std::string_view("repeat") &&
-                             op->name != std::string_view("tile");
-      if (!pointwise || !as_tensor(e->type) || as_tensor(e->type)->shape != as_tensor(found.expr->type)->shape)
-        return {};
-      after.push_back(e.get());
-      continue;
-    }
-    if (found.call || (op->name != std::string_view("transpose") && op->name != std::string_view("layout_transform")))
-      continue;
-    const auto* call = as<CallNode>(e);
-    auto param = std::find(function.params.begin(), function.params.end(), call->args[0]);
-    auto tensor = [](const Expr& p) { return as_tensor(p->type) != nullptr; };
-    if (param == function.params.end() || !std::all_of(function.params.begin(), function.params.end(), tensor))
-      continue;
-    found.call = call, found.expr = e, found.op = op->name;
-    found.inputs = {static_cast<int>(param - function.params.begin())};
-    after.push_back(e.get());
-  }
-  return found.call && after.back() == function.body.get() ? found : Anchor();
-}
 
 // A copy whose group is reshape, transpose, reshape of an input over contiguous views, where the transpose separates
 // the phases of a stride.
@@ -136,10 +102,10 @@ bool follows_rows(const GroupScope& scope, const Anchor& anchor) {
   return true;
 }
 
-// A transpose or change between plain and blocked channels of an input, with an elementwise epilogue: v x v elements at
-// a time, through registers. Null for other groups.
+// Transposes of an input and the reshapes between them, or a change between plain and blocked channels, with an
+// elementwise epilogue: v x v elements at a time, through registers. Null for other groups.
 tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& context) {
-  const Anchor anchor = find_transposition(*scope.group().function);
+  const Anchor anchor = find_moves(*scope.group().function);
   if (!anchor.call || scope.group().outputs.size() != 1) return {};
   const topi::View &in = scope.input(static_cast<size_t>(anchor.inputs[0])), &out = scope.output();
   auto whole_bytes = [&](DataType t) {
@@ -170,16 +136,9 @@ tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& c
       return from_blocked(in, out, epilogue, context);
     return {};
   }
-  const auto& attrs = *attrs_as<TransposeAttrs>(anchor.call->attrs);
-  topi::View turned = in;
-  turned.halo_before.clear(), turned.halo_after.clear();
-  for (int d = 0; d < in.rank(); ++d) {
-    int64_t from = attrs.axes ? (*attrs.axes)[static_cast<size_t>(d)] : in.rank() - 1 - d;
-    if (from < 0) from += in.rank();
-    turned.shape[static_cast<size_t>(d)] = in.shape[static_cast<size_t>(from)];
-    turned.strides[static_cast<size_t>(d)] = in.strides[static_cast<size_t>(from)];
-  }
-  return topi::is_transposing(turned, out) ? topi::transpose_copy(turned, out, epilogue, context) : tir::Stmt();
+  const auto permutation = permutation_of(anchor, in, out);
+  return permutation && topi::is_transposing(*permutation) ? topi::transpose_copy(*permutation, epilogue, context)
+                                                           : tir::Stmt();
 }
 
 // Whether one operator's name is among a few.

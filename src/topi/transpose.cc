@@ -92,11 +92,16 @@ Stmt transpose_quads(int lanes, const std::function<PrimExpr(int)>& piece,
 
 namespace {
 
-// A batch of matrices: in[outer..., r * in_row + c] -> out[outer..., c * out_column + r].
+using Place = std::function<PrimExpr(const PrimExpr& at)>;
+Place stride(int64_t elements) {
+  return [elements](const PrimExpr& at) { return at * elements; };
+}
+
+// A batch of matrices: in[outer..., in_row(r) + c] -> out[outer..., out_column(c) + r].
 struct Matrices {
   std::vector<int64_t> outer;  // extents
   int64_t rows = 0, columns = 0;
-  int64_t in_row = 0, out_column = 0;
+  Place in_row, out_column;
   std::vector<int64_t> in_outer, out_outer;  // strides
   int64_t in_offset = 0, out_offset = 0;
   // The valid rows and columns of a matrix; others are zero (rows) or not stored (columns). Null: all.
@@ -121,21 +126,24 @@ Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epi
         element, v,
         [&](int r) {
           PrimExpr row = whole ? r0 + r : min(r0 + r, rows - 1);
-          PrimExpr x = load(in.buffer, ramp(in_at + row * m.in_row + c0, 1, v), column_mask);
+          PrimExpr x = load(in.buffer, ramp(in_at + m.in_row(row) + c0, 1, v), column_mask);
           return bools ? cast(kUInt8, x) : x;
         },
         [&](int c, PrimExpr value) {
           if (bools) value = ne(value, make_const(value->dtype, 0));
           if (row_real && m.real_rows) value = select(row_real, value, make_const(value->dtype, 0));
           PrimExpr column = c0 + c;
-          Stmt put = store(out.buffer, ramp(out_at + column * m.out_column + r0, 1, v),
+          Stmt put = store(out.buffer, ramp(out_at + m.out_column(column) + r0, 1, v),
                            epilogue(value, m.out_index(outer, r0, column), row_mask), row_mask);
           return whole ? put : make_if(lt(column, columns), put);
         });
   };
+  // Tiles of narrow elements are parts of cache lines: as many side by side as fill whole ones, on both sides.
+  const int64_t full = std::max<int64_t>(1, 64 * 8 / (int64_t{v} * std::max(8, bits)));
+  const int64_t rows_together = std::min(full, row_tiles), columns_together = std::min(full, column_tiles);
   std::vector<int64_t> units = m.outer;
-  units.push_back(row_tiles);
-  units.push_back(column_tiles);
+  units.push_back(ceil_div(row_tiles, rows_together));
+  units.push_back(ceil_div(column_tiles, columns_together));
   const size_t outer_rank = m.outer.size();
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index at) {
@@ -147,51 +155,121 @@ Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epi
       }
       PrimExpr rows = m.real_rows ? m.real_rows(outer) : make_int(m.rows);
       PrimExpr columns = m.real_columns ? m.real_columns(outer) : make_int(m.columns);
-      return bind_all({in_at, out_at, at[outer_rank] * int64_t{v}, at[outer_rank + 1] * int64_t{v}, rows, columns},
-                      [&](Index x) {
-                        PrimExpr whole = logical_and(le(x[2] + v, x[4]), le(x[3] + v, x[5]));
-                        return make_if(whole, tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], true),
-                                       tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], false));
-                      });
+      auto one = [&](const PrimExpr& r, const PrimExpr& c) {
+        const PrimExpr row = (at[outer_rank] * rows_together + r) * int64_t{v},
+                       column = (at[outer_rank + 1] * columns_together + c) * int64_t{v};
+        return bind_all({in_at, out_at, row, column, rows, columns}, [&](Index x) {
+          PrimExpr whole = logical_and(le(x[2] + v, x[4]), le(x[3] + v, x[5]));
+          Stmt some = tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], false);
+          if (row_tiles % rows_together != 0 || column_tiles % columns_together != 0)
+            some = make_if(logical_and(lt(x[2], make_int(m.rows)), lt(x[3], make_int(m.columns))), some);
+          return make_if(whole, tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], true), some);
+        });
+      };
+      return loop("row", rows_together, [&](const PrimExpr& r) {
+        return loop("column", columns_together, [&](const PrimExpr& c) { return one(r, c); });
+      });
     });
   });
 }
 
-// The dimension that is contiguous in `in` but is not the last; -1 if there is none.
-int contiguous_dimension(const View& in) {
-  int best = -1;
-  for (int d = 0; d + 1 < in.rank(); ++d)
-    if (in.strides[d] == 1 && in.shape[d] > 1 && (best < 0 || in.shape[d] > in.shape[best])) best = d;
-  return best;
+using Part = Permutation::Part;
+
+// Parts that are walked as one number, the slowest first.
+struct Run {
+  std::vector<Part> parts;
+  int64_t extent() const {
+    int64_t n = 1;
+    for (const Part& part : parts) n *= part.extent;
+    return n;
+  }
+  // Calls `use` with each part and the number's digit for it.
+  void digits(const PrimExpr& number, const std::function<void(const Part&, const PrimExpr&)>& use) const {
+    PrimExpr rest = number;
+    for (size_t i = parts.size(); i-- > 0;) {
+      use(parts[i], i == 0 ? rest : floormod(rest, parts[i].extent));
+      if (i > 0) rest = floordiv(rest, parts[i].extent);
+    }
+  }
+  // The number's place by one of the strides: without arithmetic where parts lie side by side.
+  Place place(int64_t Part::*stride) const {
+    Run run;
+    for (const Part& part : parts) {
+      if (!run.parts.empty() && run.parts.back().*stride == part.extent * (part.*stride)) {
+        const int64_t extent = run.parts.back().extent * part.extent;
+        run.parts.back() = part, run.parts.back().extent = extent;
+      } else {
+        run.parts.push_back(part);
+      }
+    }
+    return [run, stride](const PrimExpr& at) {
+      PrimExpr sum;
+      run.digits(at, [&](const Part& part, const PrimExpr& digit) {
+        PrimExpr here = digit * (part.*stride);
+        sum = sum ? sum + here : here;
+      });
+      return sum;
+    };
+  }
+};
+
+// Rows run along the result's last dimension, columns along what is contiguous in `in`; `outer` is the rest.
+struct Division {
+  Run rows, columns;
+  std::vector<Part> outer;
+};
+Division divide(const Permutation& p) {
+  Division d;
+  for (const Part& part : p.parts) (part.axis + 1 == p.out.rank() ? d.rows.parts : d.outer).push_back(part);
+  for (int64_t contiguous = 1;;) {
+    auto next = std::find_if(d.outer.begin(), d.outer.end(),
+                             [&](const Part& part) { return part.from == contiguous && part.extent > 1; });
+    if (next == d.outer.end()) return d;
+    contiguous *= next->extent;
+    d.columns.parts.insert(d.columns.parts.begin(), *next);
+    d.outer.erase(next);
+  }
 }
 
 }  // namespace
 
-bool is_transposing(const View& in, const View& out) {
-  const bool bytes = in.dtype().bits >= 8 || in.dtype().is_bool();
-  return in.rank() >= 2 && in.shape == out.shape && bytes && out.strides.back() == 1 && in.strides.back() != 1 &&
-         in.shape.back() > 1 && contiguous_dimension(in) >= 0;
+Permutation permutation(const View& in, const View& out) {
+  Permutation p{in, out, {}};
+  for (int d = 0; d < out.rank(); ++d) p.parts.push_back({out.shape[d], in.strides[d], out.strides[d], d, 1});
+  return p;
 }
 
-Stmt transpose_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
-  const int rank = in.rank(), q = contiguous_dimension(in);
+bool is_transposing(const Permutation& p) {
+  if (p.out.rank() < 1 || p.out.strides.back() != 1 || (p.in.dtype().bits < 8 && !p.in.dtype().is_bool())) return false;
+  const Division d = divide(p);
+  const bool moved = std::all_of(d.rows.parts.begin(), d.rows.parts.end(),
+                                 [](const Part& part) { return part.from != 1 || part.extent == 1; });
+  return moved && d.rows.extent() > 1 && d.columns.extent() > 1;
+}
+
+Stmt transpose_copy(const Permutation& p, const Epilogue& epilogue, const KernelContext& context) {
+  const Division d = divide(p);
   Matrices m;
-  m.rows = in.shape.back(), m.in_row = in.strides.back();
-  m.columns = in.shape[q], m.out_column = out.strides[q];
-  m.in_offset = in.offset, m.out_offset = out.offset;
-  std::vector<int> outer;
-  for (int d = 0; d + 1 < rank; ++d) {
-    if (d == q) continue;
-    outer.push_back(d);
-    m.outer.push_back(in.shape[d]), m.in_outer.push_back(in.strides[d]), m.out_outer.push_back(out.strides[d]);
-  }
-  m.out_index = [=](const Index& at, const PrimExpr& row, const PrimExpr& column) {
+  m.rows = d.rows.extent(), m.in_row = d.rows.place(&Part::from);
+  m.columns = d.columns.extent(), m.out_column = d.columns.place(&Part::to);
+  m.in_offset = p.in.offset, m.out_offset = p.out.offset;
+  for (const Part& part : d.outer)
+    m.outer.push_back(part.extent), m.in_outer.push_back(part.from), m.out_outer.push_back(part.to);
+  const size_t rank = p.out.shape.size();
+  m.out_index = [d, rank](const Index& at, const PrimExpr& row, const PrimExpr& column) {
     Index index(rank);
-    for (size_t i = 0; i < outer.size(); ++i) index[outer[i]] = at[i];
-    index[q] = column, index[rank - 1] = row;
+    auto add = [&](const Part& part, const PrimExpr& digit) {
+      PrimExpr& i = index[static_cast<size_t>(part.axis)];
+      i = i ? i + digit * part.step : digit * part.step;
+    };
+    for (size_t i = 0; i < d.outer.size(); ++i) add(d.outer[i], at[i]);
+    d.columns.digits(column, add);
+    index[rank - 1] = row;
+    for (PrimExpr& i : index)
+      if (!i) i = make_int(0);
     return index;
   };
-  return copy_matrices(m, in, out, epilogue, context);
+  return copy_matrices(m, p.in, p.out, epilogue, context);
 }
 
 namespace {
@@ -265,8 +343,8 @@ Stmt to_blocked(const View& in, const View& out, const Epilogue& epilogue, const
   m.outer = {in.shape[0], out.shape[1], flat ? 1 : in.shape[2]};
   m.in_outer = {in.strides[0], v * in.strides[1], in.strides[2]};
   m.out_outer = {out.strides[0], out.strides[1], out.strides[2]};
-  m.rows = v, m.in_row = in.strides[1];
-  m.columns = flat ? in.shape[2] * width : width, m.out_column = out.strides[3];
+  m.rows = v, m.in_row = stride(in.strides[1]);
+  m.columns = flat ? in.shape[2] * width : width, m.out_column = stride(out.strides[3]);
   m.in_offset = in.offset, m.out_offset = out.offset;
   if (channels % v != 0)
     m.real_rows = [=](const Index& outer) { return min(make_int(channels) - outer[1] * v, make_int(v)); };
@@ -284,8 +362,8 @@ Stmt from_blocked(const View& in, const View& out, const Epilogue& epilogue, con
   m.outer = {in.shape[0], in.shape[1], flat ? 1 : in.shape[2]};
   m.in_outer = {in.strides[0], in.strides[1], in.strides[2]};
   m.out_outer = {out.strides[0], v * out.strides[1], out.strides[2]};
-  m.rows = flat ? out.shape[2] * width : width, m.in_row = in.strides[3];
-  m.columns = v, m.out_column = out.strides[1];
+  m.rows = flat ? out.shape[2] * width : width, m.in_row = stride(in.strides[3]);
+  m.columns = v, m.out_column = stride(out.strides[1]);
   m.in_offset = in.offset, m.out_offset = out.offset;
   if (channels % v != 0)
     m.real_columns = [=](const Index& outer) { return min(make_int(channels) - outer[1] * v, make_int(v)); };

@@ -15,10 +15,22 @@ tir::Stmt transpose_tile(DataType element, int lanes, const std::function<tir::P
 tir::Stmt transpose_quads(int lanes, const std::function<tir::PrimExpr(int)>& piece,
                           const std::function<tir::Stmt(const std::vector<tir::PrimExpr>&)>& use);
 
-// out[index] = epilogue(in[index]), where the contiguous dimension is the last one in out and another one in `in`: any
-// permutation, given as a view with permuted strides.
-bool is_transposing(const View& in, const View& out);
-tir::Stmt transpose_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);
+// A copy that moves elements: out[...] = epilogue(in[...]). A dimension of the result is one part or several of them
+// (what a reshape makes of it), each with strides of its own in `in` and `out`.
+struct Permutation {
+  struct Part {
+    int64_t extent = 1, from = 0, to = 0;  // strides in elements
+    int axis = 0;                          // the result's dimension ...
+    int64_t step = 1;                      // ... and how far an element of the part goes along it
+  };
+  View in, out;
+  std::vector<Part> parts;  // in the result's order
+};
+// That of equal dimensions: `in` with the strides in the result's order.
+Permutation permutation(const View& in, const View& out);
+// Whether the result's last dimension is contiguous in `out` alone, and something else is in `in`.
+bool is_transposing(const Permutation& p);
+tir::Stmt transpose_copy(const Permutation& p, const Epilogue& epilogue, const KernelContext& context);
 // out[..., j, ..., w] = epilogue(in[... + s * w + j]) for s = 2, 3 or 4:
 // separates the phases of a stride by shuffles of s contiguous vectors. Any view
 // whose last dimension has stride s and another dimension s contiguous elements.
