@@ -337,6 +337,20 @@ TEST(Expr, SmallFloats) {
     }
 }
 
+// LLVM would compare and choose halves themselves, which is done one by one.
+TEST(Expr, HalvesAreComparedInVectors) {
+  auto relu = elementwise("relu", {kFloat16}, kFloat16, 64, 16, [](Loads v) {
+    PrimExpr x = cast(kFloat32.with_lanes(v[0]->dtype.lanes), v[0]);
+    return cast(v[0]->dtype, max(x, make_const(x->dtype, 0)));
+  });
+  auto text = kernel_text(relu, *parse_target("llvm -mtriple=x86_64-pc-linux-gnu -mcpu=x86-64-v4"), "s");
+  ASSERT_TRUE(text.ok());
+  size_t conversions = 0;
+  for (size_t at = text->find("vcvtph2ps"); at != std::string::npos; at = text->find("vcvtph2ps", at + 1))
+    ++conversions;
+  EXPECT_LE(conversions, 4u) << *text;
+}
+
 TEST(Expr, ShapesOfVectors) {
   // Ramp, broadcast, shuffles, reinterpret, let and reductions in one kernel per result.
   const DataType f16 = kFloat32.with_lanes(16);

@@ -228,7 +228,11 @@ Value* widen_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const T
     Value* wide = b.CreateZExt(value, reshape_type(value, b.getInt32Ty()));
     return b.CreateBitCast(b.CreateShl(wide, int_like(wide, 16)), f32);
   }
-  if (converts_halves(target)) return b.CreateFPExt(b.CreateBitCast(value, reshape_type(value, b.getHalfTy())), f32);
+  if (converts_halves(target)) {
+    // The fence costs nothing and keeps LLVM from comparing and choosing halves, which most processors do one by one.
+    Value* wide = b.CreateFPExt(b.CreateBitCast(value, reshape_type(value, b.getHalfTy())), f32);
+    return b.CreateArithmeticFence(wide, f32);
+  }
   return half_bits_to_float(b, value);
 }
 
