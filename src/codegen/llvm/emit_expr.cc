@@ -293,37 +293,6 @@ Value* KernelEmitter::emit_integer_binary(const BinaryNode* e, Value* a, Value* 
   }
 }
 
-// Div, FloorDiv, FloorMod. Division by zero, or of the smallest integer by -1, gives an arbitrary value but never
-// traps.
-Value* KernelEmitter::emit_quotient(ExprKind kind, DataType dtype, Value* a, Value* b) {
-  const bool is_signed = dtype.is_int() && !(is_non_negative(a) && is_non_negative(b));
-  auto constant = [&](int64_t v) { return llvm::ConstantInt::getSigned(a->getType(), v); };
-  const llvm::ConstantInt* divisor = llvm::dyn_cast<llvm::ConstantInt>(b);
-  if (auto* c = llvm::dyn_cast<llvm::Constant>(b); c && c->getType()->isVectorTy())
-    divisor = llvm::dyn_cast_or_null<llvm::ConstantInt>(c->getSplatValue());
-  const bool safe = divisor && !divisor->isZero() && !divisor->isMinusOne();
-  if (!safe) {
-    Value* bad = b_.CreateICmpEQ(b, constant(0));
-    if (is_signed)
-      bad = b_.CreateOr(
-          bad,
-          b_.CreateAnd(b_.CreateICmpEQ(b, constant(-1)),
-                       b_.CreateICmpEQ(a, constant(dtype.bits == 64 ? INT64_MIN : -(int64_t{1} << (dtype.bits - 1))))));
-    b = b_.CreateSelect(bad, constant(1), b);
-  }
-  if (!is_signed) return kind == ExprKind::kFloorMod ? b_.CreateURem(a, b) : b_.CreateUDiv(a, b);
-  if (kind == ExprKind::kDiv) return b_.CreateSDiv(a, b);
-  if (divisor && divisor->getValue().isPowerOf2()) {
-    const int shift = divisor->getValue().exactLogBase2();
-    return kind == ExprKind::kFloorDiv ? b_.CreateAShr(a, constant(shift))
-                                       : b_.CreateAnd(a, constant((int64_t{1} << shift) - 1));
-  }
-  Value* rest = b_.CreateSRem(a, b);
-  Value* wrong = b_.CreateAnd(b_.CreateICmpNE(rest, constant(0)), b_.CreateICmpSLT(b_.CreateXor(rest, b), constant(0)));
-  if (kind == ExprKind::kFloorMod) return b_.CreateSelect(wrong, b_.CreateAdd(rest, b), rest);
-  return b_.CreateAdd(b_.CreateSDiv(a, b), b_.CreateSExt(wrong, a->getType()));
-}
-
 Value* KernelEmitter::emit_shuffle(const ShuffleNode* e) {
   std::vector<Value*> inputs;
   bool scalars = true;

@@ -67,7 +67,6 @@ class KernelEmitter {
   V emit_binary(const tir::BinaryNode* e);
   V emit_float_binary(tir::ExprKind kind, V a, V b);
   V emit_integer_binary(const tir::BinaryNode* e, V a, V b);
-  V emit_quotient(tir::ExprKind kind, DataType dtype, V a, V b);
   V emit_shuffle(const tir::ShuffleNode* e);
   V emit_call(const tir::CallNode* e);
   V emit_extern(const std::string& name, llvm::Type* result, const std::vector<V>& args);
@@ -84,6 +83,11 @@ class KernelEmitter {
   bool is_index(V v) const;  // computed from loop variables and constants: arithmetic on it cannot overflow
   bool is_non_negative(V v) const;
   V note(V v, bool index, bool non_negative);
+
+  // Quotients (emit_quotient.cc).
+  V emit_quotient(tir::ExprKind kind, DataType dtype, V a, V b);
+  V emit_truncated_quotient(DataType dtype, bool is_signed, V a, V b);
+  bool divides_by_floats(DataType dtype, const llvm::Value* a, const llvm::Value* b) const;
 
   // Memory (emit_memory.cc).
   V emit_load(const tir::LoadNode* e);
