@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topi/direct.h"
 
+#include <algorithm>
+
 #include "tir/schedule.h"
 #include "tir/walk.h"
 #include "topi/injective.h"
@@ -118,10 +120,67 @@ Cost estimate(const DirectProblem& problem, const Target& target) {
   return cost;
 }
 
+namespace {
+
+// A scan along another axis than the last one: a few rows at a time, each from the one before it, which is still in the
+// first cache; one line of elements after the other would touch a page for each of them.
+Stmt scan_rows(const ScanProblem& problem, const Operand& input, const View& out, const KernelContext& context) {
+  constexpr int64_t kBytesTogether = 4096;
+  const size_t axis = problem.axis;
+  const int64_t n = problem.shape[axis], width = problem.shape.back();
+  const int lanes = context.target->lanes(out.dtype().bits);
+  // The axes between are walked as one number.
+  const std::vector<int64_t> between(problem.shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1,
+                                     problem.shape.end() - 1);
+  const int64_t rows = product(between);
+  const int64_t together =
+      std::clamp<int64_t>(kBytesTogether / (width * static_cast<int64_t>(out.dtype().bytes())), 1, rows);
+  std::vector<int64_t> units(problem.shape.begin(), problem.shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  units.push_back(ceil_div(rows, together));
+  return parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
+    return bind_all(unravel(unit, units), [&](const Index& at) {
+      const PrimExpr first = at.back() * together, end = min(first + together, make_int(rows));
+      auto row = [&](const PrimExpr& i, bool begins) {
+        return loop("row", first, end, [&](const PrimExpr& number) {
+          return bind_all(unravel(number, between), [&](const Index& middle) {
+            return along_row(lanes, width, 4, [&](const PrimExpr& w, int some, const PrimExpr& mask) {
+              auto index = [&](const PrimExpr& step) {
+                Index place(at.begin(), at.end() - 1);
+                place.push_back(problem.reverse ? make_int(n - 1) - step : step);
+                place.insert(place.end(), middle.begin(), middle.end());
+                place.push_back(w);
+                return place;
+              };
+              auto value_at = [&](const Index& place) {
+                const PrimExpr value = input(place, some, mask);
+                return value->dtype.element() == out.dtype() ? value : cast(out.dtype().with_lanes(some), value);
+              };
+              const Index here = index(i);
+              if (begins && problem.exclusive)
+                return out.store(here, make_const(out.dtype().with_lanes(some), problem.product ? 1 : 0), mask);
+              if (begins) return out.store(here, value_at(here), mask);
+              const Index before = index(i - 1);
+              const PrimExpr old = out.load(before, some, mask), value = value_at(problem.exclusive ? before : here);
+              return out.store(here, problem.product ? old * value : old + value, mask);
+            });
+          });
+        });
+      };
+      return seq({row(make_int(0), true),
+                  loop("i", make_int(1), make_int(n), [&](const PrimExpr& i) { return row(i, false); })});
+    });
+  });
+}
+
+}  // namespace
+
 Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, const KernelContext& context) {
   if (product(problem.shape) == 0) return seq({});
   const DataType dtype = accumulator_dtype(out.dtype());
   const int64_t n = problem.shape[problem.axis];
+  if (problem.axis + 1 < problem.shape.size() && dtype == out.dtype() && out.strides.back() == 1 &&
+      problem.shape.back() >= context.target->lanes(dtype.bits) / 2)
+    return scan_rows(problem, input, out, context);
   std::vector<int64_t> lines = problem.shape;
   lines[problem.axis] = 1;
   return each_element(lines, dtype.bits, context, [&](const Index& line) {

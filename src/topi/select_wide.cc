@@ -149,30 +149,43 @@ struct WideSelection {
     const Buffer& memory = context.scratch;
     TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= wide_scratch_bytes(p), "select: scratch");
     const PrimExpr zero = make_int(0);
-    const Buffer below = make_buffer("below", kInt64, 1, Scope::kRegister);
+    const Buffer below = make_buffer("below", kInt64, 1, Scope::kRegister),
+                 least = make_buffer("least", kInt64, 1, Scope::kRegister),
+                 most = make_buffer("most", kInt64, 1, Scope::kRegister),
+                 done = make_buffer("done", kInt64, 1, Scope::kRegister);  // where the sorted lists are
     int64_t from = kWideDigit, to = kWideDigit + 2 * n();
-    std::vector<Stmt> body{loop("j", n(), [&](const PrimExpr& j) {
-      return seq({store(memory, j + from, order(line, j)), store(memory, j + (from + n()), j)});
-    })};
+    std::vector<Stmt> body{store(least, zero, make_int(std::numeric_limits<int64_t>::max())),
+                           store(most, zero, make_int(std::numeric_limits<int64_t>::min())),
+                           loop("j", n(),
+                                [&](const PrimExpr& j) {
+                                  return bind("order", order(line, j), [&](const PrimExpr& order) {
+                                    return seq({store(memory, j + from, order), store(memory, j + (from + n()), j),
+                                                store(least, zero, min(load(least, zero), order)),
+                                                store(most, zero, max(load(most, zero), order))});
+                                  });
+                                }),
+                           store(done, zero, make_int(from))};
+    // From the least order on, numbers near each other have few digits.
+    const PrimExpr range = cast(kUInt64, load(most, zero)) - cast(kUInt64, load(least, zero));
     for (int d = 0; d < kWideDigits; ++d) {
       auto digit = [&](const PrimExpr& order) {
-        PrimExpr part = binary(ExprKind::kShiftRight, order, make_int(8 * d));
-        // The last digit is signed.
-        return d + 1 == kWideDigits ? part + kWideDigit / 2 : binary(ExprKind::kBitAnd, part, make_int(kWideDigit - 1));
+        PrimExpr part = binary(ExprKind::kShiftRight, order - load(least, zero), make_int(8 * d));
+        return binary(ExprKind::kBitAnd, part, make_int(kWideDigit - 1));
       };
-      body.push_back(loop("c", kWideDigit / 8,
+      std::vector<Stmt> pass;
+      pass.push_back(loop("c", kWideDigit / 8,
                           [&](const PrimExpr& c) { return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8)); }));
-      body.push_back(loop("i", n(), [&](const PrimExpr& i) {
+      pass.push_back(loop("i", n(), [&](const PrimExpr& i) {
         return bind("digit", digit(load(memory, i + from)),
                     [&](const PrimExpr& x) { return store(memory, x, load(memory, x) + 1); });
       }));
-      body.push_back(store(below, zero, zero));
-      body.push_back(loop("c", kWideDigit, [&](PrimExpr c) {
+      pass.push_back(store(below, zero, zero));
+      pass.push_back(loop("c", kWideDigit, [&](PrimExpr c) {
         return bind("count", load(memory, c), [&](const PrimExpr& count) {
           return seq({store(memory, c, load(below, zero)), store(below, zero, load(below, zero) + count)});
         });
       }));
-      body.push_back(loop("i", n(), [&](PrimExpr i) {
+      pass.push_back(loop("i", n(), [&](PrimExpr i) {
         return bind("order", load(memory, i + from), [&](PrimExpr order) {
           return bind("digit", digit(order), [&](PrimExpr x) {
             return bind("place", load(memory, x), [&](const PrimExpr& place) {
@@ -183,10 +196,17 @@ struct WideSelection {
           });
         });
       }));
+      pass.push_back(store(done, zero, make_int(to)));
+      const PrimExpr left = binary(ExprKind::kShiftRight, range, make_int(8 * d, kUInt64));
+      body.push_back(make_if(ne(left, make_int(0, kUInt64)), seq(std::move(pass))));
       std::swap(from, to);
     }
-    body.push_back(loop("t", p.k, [&](const PrimExpr& t) { return put(line, t, load(memory, t + (from + n()))); }));
-    return allocate(below, seq(std::move(body)));
+    body.push_back(loop("t", p.k, [&](const PrimExpr& t) {
+      // The bounds are what the verifier can see.
+      const PrimExpr at = min(max(load(done, zero), make_int(kWideDigit)), make_int(kWideDigit + 2 * n()));
+      return put(line, t, load(memory, t + n() + at));
+    }));
+    return allocate(below, allocate(least, allocate(most, allocate(done, seq(std::move(body))))));
   }
 };
 

@@ -2,6 +2,7 @@
 // What runs in plain loops (lower/strategy_direct.cc) and the element types below 16 bits, against the interpreter.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -54,6 +55,21 @@ TEST(DirectKernels, ScansRanksAndSorts) {
     check({x}, call("sort", {x}, make_attrs<SortAttrs>([&](auto& a) { a.is_ascend = ascending; })), {{"x", ties}});
     check({x}, call("argsort", {x}, make_attrs<ArgsortAttrs>([&](auto& a) { a.is_ascend = ascending, a.axis = 0; })),
           {{"x", ties}});
+  }
+}
+
+// Along other axes than the last one, a few rows at a time.
+TEST(DirectKernels, ScansOfRows) {
+  for (DataType dtype : {kFloat32, kFloat64, kInt64, kInt32, kFloat16}) {
+    Expr x = input("x", {3, 7, 41, 37}, dtype);
+    for (int64_t axis : {0, 1, 2})
+      for (bool reverse : {false, true})
+        for (bool exclusive : {false, true})
+          check({x}, call(axis == 1 ? "cumprod" : "cumsum", {x}, make_attrs<ScanopAttrs>([&](auto& a) {
+                            a.axis = axis;
+                            a.reverse = reverse;
+                            a.exclusive = exclusive;
+                          })));
   }
 }
 
@@ -155,12 +171,63 @@ TEST(DirectKernels, FirstOfWideLines) {
         }
 }
 
+// Lines of 64-bit numbers that are near each other are sorted by the digits in which they differ: none, one, all.
+TEST(DirectKernels, WholeNumbersNearEachOtherAreSorted) {
+  for (int64_t spread : {int64_t{1}, int64_t{13}, int64_t{1} << 40, std::numeric_limits<int64_t>::max()})
+    for (bool ascending : {false, true}) {
+      Tensor values(kInt64, {3, 170});
+      for (int64_t i = 0; i < values.size(); ++i)
+        values.set_int(i, i * 7919 % 13 % spread * std::max<int64_t>(1, spread / 13) - spread / 2);
+      Expr x = input("x", {3, 170}, kInt64);
+      check({x}, call("topk", {x}, make_attrs<TopKAttrs>([&](auto& a) {
+                        a.k = 60;
+                        a.axis = -1;
+                        a.is_ascend = ascending;
+                        a.dtype = kInt64;
+                      })),
+            {{"x", values}});
+    }
+}
+
 TEST(DirectKernels, TransposesAndCopiesOfEveryWidth) {
   for (DataType dtype : {kBool, kUInt8, kInt16, kFloat16, kInt32, kInt64, kFloat64}) {
     Expr x = input("x", {2, 19, 5, 35}, dtype);
     for (std::vector<int64_t> axes : {std::vector<int64_t>{0, 2, 3, 1}, {0, 3, 1, 2}, {3, 2, 1, 0}})
       check({x}, call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = axes; })));
     check({x}, reshape_to(x, {38, 175}));
+  }
+}
+
+// Transposes and reshapes one after the other, cut at places that are no axis of the input, and what follows them.
+TEST(DirectKernels, TransposesAndReshapesAreOneCopy) {
+  auto turn = [](const Expr& x, std::vector<int64_t> axes) {
+    return call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = std::move(axes); }));
+  };
+  for (DataType dtype : {kFloat32, kUInt8, kFloat16, kFloat64, kBool}) {
+    Expr picture = input("x", {2, 21, 6, 10}, dtype), rows = input("x", {2, 60, 37}, dtype);
+    auto follow = [&](const Expr& x) { return dtype.is_float() ? call("nn.gelu", {x}) : x; };
+    check({picture}, follow(turn(reshape_to(picture, {2, 21, 60}), {0, 2, 1})));
+    check({rows}, follow(reshape_to(turn(rows, {0, 2, 1}), {2, 37, 6, 10})));
+    // Patches of 2x2 as rows, and back.
+    check({picture},
+          follow(reshape_to(
+              turn(reshape_to(turn(reshape_to(picture, {126, 2, 5, 2}), {0, 2, 1, 3}), {2, 21, 15, 4}), {0, 3, 2, 1}),
+              {8, 15, 21})));
+    Expr patches = input("x", {8, 15, 21}, dtype);
+    check({patches},
+          follow(reshape_to(
+              turn(reshape_to(turn(reshape_to(patches, {2, 4, 15, 21}), {0, 3, 2, 1}), {126, 5, 2, 2}), {0, 2, 1, 3}),
+              {2, 21, 6, 10})));
+    check({rows}, reshape_to(turn(reshape_to(rows, {2, 5, 12, 37}), {3, 1, 0, 2}), {37, 120}));
+    // Cut across what the transpose put together: no one copy.
+    check({rows}, follow(reshape_to(turn(rows, {0, 2, 1}), {2, 20, 111})));
+    Expr column = input("c", {60, 1}, dtype);
+    if (dtype.is_float())
+      check({picture, column}, call("add", {turn(reshape_to(picture, {2, 21, 60}), {0, 2, 1}), column}));
+  }
+  for (DataType dtype : {kUInt8, kBool, kFloat16, kFloat32}) {
+    Expr wide = input("x", {131, 149}, dtype);
+    check({wide}, turn(wide, {1, 0}));
   }
 }
 
