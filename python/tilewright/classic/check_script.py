@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tilewright.as_tvm --check script.py`: the names of the classic interface that a script uses and Tilewright has not, with what to
-use instead. The script is read, not run."""
+"""`python -m tilewright.as_tvm --check script.py`: lists the classic names that a script uses and Tilewright lacks, with replacements.
+The script is parsed, not run."""
 from __future__ import annotations
 
 import ast
@@ -12,7 +12,7 @@ from .. import as_tvm
 
 
 def _resolve(path: str) -> Any:
-    """What `tvm.a.b` is, module or name. AttributeError or ModuleNotFoundError where it is nothing."""
+    """The module or object at `tvm.a.b`. AttributeError or ModuleNotFoundError if there is none."""
     try:
         return importlib.import_module(path)
     except ModuleNotFoundError:
@@ -33,7 +33,7 @@ def _complaint(path: str) -> str | None:
 
 
 class _Names(ast.NodeVisitor):
-    """(line, path) of every name of tvm that is imported or read."""
+    """Collects (line, path) of every tvm name that is imported or used."""
 
     def __init__(self) -> None:
         self.bound: dict[str, str] = {}
@@ -66,14 +66,14 @@ class _Names(ast.NodeVisitor):
 
 
 def _first_absent(path: str) -> tuple[str, str] | None:
-    """The shortest beginning of a path that is not there, with why; what follows a value (a method, a field) is not looked at."""
+    """The shortest missing prefix of a path, and the reason; attributes of values (methods, fields) are not checked."""
     parts = path.split(".")
     for end in range(1, len(parts) + 1):
         beginning = ".".join(parts[:end])
         why = _complaint(beginning)
         if why is not None:
             if end < len(parts) and as_tvm._Absent is type(_try(beginning)):
-                continue  # a module that is not here: the name below it says more
+                continue  # the module cannot be imported: the full name below gives the better message
             return beginning, why
         if end < len(parts) and not _has_parts(_try(beginning)):
             return None
@@ -92,11 +92,11 @@ def _has_parts(value: Any) -> bool:
 
 
 def check(path: str) -> Iterator[str]:
-    """One line for every use of what is not there. SyntaxError for a file that is no Python."""
+    """One message per use of a missing name. SyntaxError if the file is not valid Python."""
     with open(path, encoding="utf-8") as file:
         tree = ast.parse(file.read(), path)
     names = _Names()
-    for node in ast.walk(tree):  # imports first: they may stand below their use
+    for node in ast.walk(tree):  # imports first: they may come after their use
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names.visit(node)
     imported, names.used = names.used, []
@@ -110,7 +110,7 @@ def check(path: str) -> Iterator[str]:
 
 
 def main(paths: Sequence[str]) -> int:
-    """Prints what is not there. 0 where everything is, 1 where not, 2 for a file that cannot be read."""
+    """Prints the missing names. Exit status: 0 none missing, 1 some missing, 2 unreadable file."""
     count = 0
     for path in paths:
         try:

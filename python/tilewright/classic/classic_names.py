@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of the classic interface (classic_names.txt), and where each stands here."""
+"""The names of the classic interface (classic_names.txt), and the modules that define them."""
 from __future__ import annotations
 
 import functools
@@ -23,7 +23,7 @@ def modules() -> dict[str, tuple[str, ...]]:
 
 @functools.lru_cache(maxsize=None)
 def _everything() -> frozenset[str]:
-    """Every module, those above it, and every name."""
+    """All modules with their parent packages, and all names."""
     found: set[str] = set()
     for module, names in modules().items():
         found.update(f"{module}.{name}" for name in names)
@@ -34,7 +34,7 @@ def _everything() -> frozenset[str]:
 
 
 def known(path: str) -> bool:
-    """Whether the classic interface has a name or module: known("tvm.relay.frontend.from_tflite")."""
+    """Whether the classic interface defines a name or module: known("tvm.relay.frontend.from_tflite")."""
     return path in _everything()
 
 

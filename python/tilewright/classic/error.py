@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classic names of errors. Every error of the compiler and the runtime is a tilewright.Error, whose `code` says which; those that the
-classic stack raises as errors of Python are of that kind, too."""
+"""The classic exception classes. Every error of the compiler and the runtime is a tilewright.Error with a `code`; those for which the
+classic stack raises a builtin Python exception also derive from that."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,22 +10,22 @@ from .._core import Error
 TVMError = InternalError = DiagnosticError = RPCError = RPCSessionTimeoutError = Error
 
 class InvalidValue(Error, ValueError):
-    """What the classic stack raises as TVMError, and Python as ValueError."""
+    """TVMError in the classic stack, and also a ValueError."""
     code, name, hint = 101, "InvalidArgument", ""
 
 
 class InvalidType(Error, TypeError):
-    """What the classic stack raises as TVMError, and Python as TypeError."""
+    """TVMError in the classic stack, and also a TypeError."""
     code, name, hint = 101, "InvalidArgument", ""
 
 
 class ChoiceError(Error):
-    """Branches of two types, or a match that says it is complete, and is not."""
+    """The branches of an If differ in type, or a match marked complete is not."""
     code, name, hint = 301, "TypeMismatch", ""
 
 
 class _Same:
-    """Errors of the compiler as one that is of a Python kind, too."""
+    """Gives compiler errors an additional Python base class."""
 
     @classmethod
     def of(cls, error: Error) -> Any:
@@ -35,35 +35,35 @@ class _Same:
 
 
 class OpError(_Same, Error):
-    """What is wrong with an operator."""
+    """Base of operator errors."""
 
 
 class OpNotImplemented(OpError, NotImplementedError):
-    """An operator that an importer does not know (202)."""
+    """An operator unknown to an importer (202)."""
 
 
 class OpAttributeRequired(OpError, AttributeError):
-    """An attribute that is missing."""
+    """A required attribute is missing."""
 
 
 class OpAttributeInvalid(OpError, AttributeError):
-    """An attribute with a value that it cannot have."""
+    """An attribute has an invalid value."""
 
 
 class OpAttributeUnImplemented(OpError, NotImplementedError):
-    """An attribute that an importer does not know."""
+    """An attribute unknown to an importer."""
 
 
 class InvalidOption(_Same, Error, AttributeError):
-    """An option of a PassContext that there is not, or of another type."""
+    """An unknown option of a PassContext, or one of the wrong type."""
 
 
 class InvalidTarget(_Same, Error, ValueError):
-    """A target that there is not (401)."""
+    """An unknown target (401)."""
 
 
 def as_tvm_error(error: BaseException) -> BaseException:
-    """An exception of a script's callback as a TVMError that is still of its own kind, where there can be such a thing."""
+    """Wraps an exception of a script's callback in a TVMError that also derives from its own class, if such a class can be made."""
     if isinstance(error, Error) or not isinstance(error, Exception):
         return error
     kind = type(error)
@@ -81,7 +81,7 @@ _registered: dict[str, type] = {}
 
 
 def register_error(func_name: Any = None, cls: type | None = None) -> Any:
-    """A class of errors by its name: `@register_error` above it."""
+    """Registers an error class by its name: `@register_error` on the class."""
     if isinstance(func_name, type):
         return register_error(func_name.__name__, func_name)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small conversions that scripts take from the classic function interface."""
+"""Small helpers of the classic foreign function interface."""
 from __future__ import annotations
 
 import ctypes
@@ -12,7 +12,7 @@ string_types, integer_types, numeric_types = (str,), (int,), (numbers.Number,)
 
 
 def py_str(value: Any) -> str:
-    """Bytes as text."""
+    """Decodes bytes to text."""
     return value.decode("utf-8") if isinstance(value, (bytes, bytearray)) else str(value)
 
 
@@ -21,7 +21,7 @@ def c_str(string: str) -> ctypes.c_char_p:
 
 
 def check_call(ret: int) -> None:
-    """TVMError where a C function's result is not 0."""
+    """Raises TVMError if a C function returned non-zero."""
     if ret != 0:
         raise TVMError(f"a C function returned {ret}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relay text under its classic names."""
+"""The Relay text parser under its classic names."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from .runtime.ndarray import as_array
 
 
 def fromtext(source: str, source_name: str = "from_string") -> Any:
-    """The module of a text that begins with #[version = "0.0.5"]. Error: 303."""
+    """Parses a module that begins with #[version = "0.0.5"]. Error: 303."""
     from .relay import fromtext as read
     return read(source)
 
 
 def parse(source: str, source_name: str = "from_string", init_module: Any = None, init_meta_table: Mapping[str, Sequence[Any]] | None = None) -> Any:
-    """The same; the text may use the functions of init_module, which the module begins with. meta[relay.Constant][i] is
-    init_meta_table["relay.Constant"][i] (and meta[VirtualDevice][i] likewise) unless the text has a metadata section. Error: 303."""
+    """As fromtext; the text may also use the functions of init_module, which are added to the module. meta[relay.Constant][i] is
+    init_meta_table["relay.Constant"][i] (likewise meta[VirtualDevice][i]) unless the text has a metadata section. Error: 303."""
     from .relay import fromtext as read
     constants, devices = _metadata(init_meta_table)
     if init_module is None:
@@ -36,13 +36,13 @@ def _metadata(meta_table: Mapping[str, Sequence[Any]] | None) -> tuple[list[Any]
 
 
 def parse_expr(source: str) -> Any:
-    """The expression of a text without definitions; "free_var %x: T;" says its free variables, and functions and operators may stand by their
-    names. Error: 303."""
+    """Parses an expression without definitions; "free_var %x: T;" declares its free variables, and functions and operators may be
+    referred to by name. Error: 303."""
     return _core.parse_expression(source)
 
 
 def SpanCheck() -> Any:
-    """A pass that says which calls of a module have no span: "a text that was parsed has one everywhere" is what it checks. Error: ValueError."""
+    """A pass that checks that every call of a module has a span, as after parsing. Error: ValueError."""
     from .transform import ModulePass, PassContext, PassInfo
 
     def run(mod: Any, _: PassContext) -> Any:
@@ -58,7 +58,7 @@ def SpanCheck() -> Any:
 
 
 class SourceMap(dict):
-    """Texts by name, where messages point into."""
+    """Source texts by name, for spans."""
 
 
 __all__ = ["SourceMap", "SpanCheck", "fromtext", "parse", "parse_expr"]

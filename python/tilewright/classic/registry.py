@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process-wide table of functions by name, shared with C and C++ (docs/runtime.md)."""
+"""The process-wide registry of functions by name, shared with C and C++ (docs/runtime.md)."""
 from __future__ import annotations
 
 import atexit
@@ -27,7 +27,7 @@ def register_func(func_name: str | Callable[..., Any], f: Callable[..., Any] | N
 
 
 def get_global_func(name: str, allow_missing: bool = False) -> Any:
-    """The function, wherever it is written. Missing: None when allowed, else ValueError."""
+    """The registered function, of any language. If missing: None when allow_missing, else ValueError."""
     found = _core.get_global_func(name)
     if found is None and not allow_missing:
         raise ValueError(f"Cannot find global function {name}; list_global_func_names() has what there is")
@@ -40,7 +40,7 @@ def remove_global_func(name: str) -> None:
 
 
 def registered_in_python(prefix: str) -> dict[str, Callable[..., Any]]:
-    """What scripts registered under names that begin so: as they wrote it, for callers that pass objects of Python."""
+    """Python functions registered under names with this prefix, unwrapped, for callers that pass Python objects."""
     return {name: function for name, function in _registered.items() if name.startswith(prefix)}
 
 
@@ -53,7 +53,7 @@ def extract_ext_funcs(finit: Callable[..., Any]) -> dict[str, Any]:
 
 
 def register_object(type_key: Any = None) -> Any:
-    """Keeps a class under a key of the classic stack: decorator. Objects of C++ are made by the compiler's own classes."""
+    """Decorator that registers a class under a classic type key. Objects from C++ use the compiler's own classes."""
     def store(cls: type, key: str | None = None) -> type:
         _objects[key or cls.__name__] = cls
         return cls
@@ -61,7 +61,7 @@ def register_object(type_key: Any = None) -> Any:
 
 
 def register_extension(cls: type, fcreate: Callable[..., Any] | None = None) -> type:
-    """Marks a class whose objects wrap tensors: `_tvm_handle` is what functions get. Python's own objects need no mark."""
+    """Marks a class that wraps a tensor: functions receive its `_tvm_handle`. Python's builtin types need no mark."""
     if not hasattr(cls, "_tvm_tcode") and not hasattr(cls, "_tvm_handle"):
         raise AttributeError(f"{cls.__name__} has neither _tvm_handle nor _tvm_tcode")
     _extensions[cls] = fcreate
@@ -78,12 +78,12 @@ _extensions: dict[type, Any] = {}
 
 
 def convert(value: Any) -> Any:
-    """A callable as a Function; other values as they are."""
+    """A callable as a Function; other values unchanged."""
     return _core.convert_function(value) if callable(value) and not isinstance(value, Function) else value
 
 
 @atexit.register
-def _forget() -> None:  # before the interpreter goes, for the table outlives it
+def _forget() -> None:  # before interpreter shutdown, which the C++ registry outlives
     for name in list(_registered):
         try:
             _core.remove_global_func(name)

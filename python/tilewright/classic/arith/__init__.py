@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be said of integer expressions: simpler forms, bounds, linear forms."""
+"""Analysis of integer expressions: simplification, bounds, linear forms."""
 from __future__ import annotations
 
 import contextlib
@@ -15,7 +15,7 @@ _NEGATIVE, _POSITIVE = -2**63, 2**63 - 1
 
 
 class ConstIntBound:
-    """The least and the greatest value."""
+    """Inclusive bounds of an integer expression."""
     POS_INF, NEG_INF = 2**63 - 1, -(2**63 - 1)
 
     def __init__(self, min_value: int, max_value: int):
@@ -36,7 +36,7 @@ def _number(value: Any) -> int | None:
 
 
 class Analyzer:
-    """Knows in which ranges variables lie."""
+    """Simplifies and bounds expressions, given the ranges of their variables."""
 
     def __init__(self) -> None:
         self._ranges: dict[Any, tuple[int, int]] = {}
@@ -52,7 +52,7 @@ class Analyzer:
         return _core.prim_substitute(expr, {self._vars[k]: v for k, v in self._values.items()}) if self._values else expr
 
     def bind(self, var: Any, expr: Any) -> None:
-        """The variable is an expression, or lies in a Range of constants."""
+        """Binds a variable to an expression or to a Range with constant ends."""
         var = getattr(var, "var", var)
         key = hash(var)
         self._vars[key] = var
@@ -63,7 +63,7 @@ class Analyzer:
         self._ranges[key] = (first.min_value, min(first.max_value + extent.max_value - 1, _POSITIVE))
 
     def update(self, var: Any, info: ConstIntBound, override: bool = False) -> None:
-        """The variable lies in a bound. ValueError: it is known to lie in another one, and override is not given."""
+        """Sets a variable's bound. ValueError if a different bound is set already and override is false."""
         if not isinstance(info, ConstIntBound):
             raise TypeError(f"Do not know how to handle type {type(info)}")
         var = getattr(var, "var", var)
@@ -82,11 +82,11 @@ class Analyzer:
         return ConstIntBound(*_core.prim_bounds(self._expr(expr), self._known()))
 
     def modular_set(self, expr: Any) -> ModularSet:
-        """The multiples that the expression runs over."""
+        """The value as coeff * k + base for some integer k."""
         return ModularSet(*_core.prim_modular(self._expr(expr), [(self._vars[k], *v) for k, v in self._multiples.items()]))
 
     def int_set(self, expr: Any, dom_map: Any = None) -> IntSet:
-        """Where the expression lies when variables do (`{x: IntervalSet(0, 10)}`); the others stay in it."""
+        """The set of values of the expression, given sets of its variables (`{x: IntervalSet(0, 10)}`); other variables stay symbolic."""
         return set_of(self._expr(expr), dom_map or {}, self)
 
     def can_prove(self, condition: Any) -> bool:
@@ -106,7 +106,7 @@ class Analyzer:
             self._ranges, self._multiples = before, multiples
 
     def constraint_scope(self, constraint: Any) -> Any:
-        """`with analyzer.constraint_scope(x > 3):` what is known of variables beside constants counts inside."""
+        """`with analyzer.constraint_scope(x > 3):` the constraint holds inside the scope, in addition to what is known already."""
         return self._assumed(constraint)
 
     def _assume(self, part: Any) -> None:
@@ -137,19 +137,20 @@ def _conjuncts(condition: Any) -> list[Any]:
 
 
 def conditions(condition: Any) -> list[Any]:
-    """The parts of a condition that all hold."""
+    """The conjuncts of a condition."""
     return _conjuncts(condition.asobject() if isinstance(condition, EqualOp) else condition)
 
 
 def detect_linear_equation(expr: Any, var_list: Sequence[Any]) -> list[Any]:
-    """[c0, ..., c], so that expr is sum(ci * vi) + c, where none of them has the variables; [] where there are none such."""
+    """The coefficients [c0, ..., c] with expr = sum(ci * vi) + c, none of which contains a variable of the list; [] if expr is not
+    linear."""
     variables = [_core.prim_expr(v) for v in var_list]
     found = _linear(_core.prim_expr(expr), variables)
     return [] if found is None else [_core.prim_simplify(c, []) for c in found]
 
 
 def _linear(expr: Any, variables: list[Any]) -> list[Any] | None:
-    """The coefficients, and what is left; None where a variable is not only multiplied and added."""
+    """The coefficients and the remainder; None unless each variable is only multiplied by constants and added."""
     zero, dtype = [IntImm(v.dtype, 0) for v in variables], getattr(expr, "dtype", "int32")
     if not isinstance(expr, _core.PrimExpr) or not any(_core.prim_uses(expr, v) for v in variables):
         return [*zero, expr]

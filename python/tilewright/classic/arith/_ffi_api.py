@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts call by the names of registered functions."""
+"""Functions that scripts call by their names in the function registry."""
 from __future__ import annotations
 
 from typing import Any
@@ -40,7 +40,7 @@ def DomainTouched(stmt: Any, buffer: Any, consider_loads: bool, consider_stores:
 
 
 def SolveInequalitiesAsCondition(*system: Any) -> list[Any]:  # noqa: N802  the classic name
-    """(variables, ranges, relations), or IntConstraints of them: conditions of one variable after another."""
+    """(variables, ranges, relations), or IntConstraints of them, as conditions on one variable after the other."""
     return solve_inequalities_as_condition(*system)
 
 

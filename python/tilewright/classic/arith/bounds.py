@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What conditions say of a variable, and what loops touch."""
+"""Bounds that conditions put on a variable, and the regions that loops access."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ _TURNED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ"}
 
 
 def _normal(condition: Any) -> tuple[Any, str, Any] | None:
-    """(left, "LE" or "GE" or "EQ", right)"""
+    """The comparison as (left, "LE", "GE" or "EQ", right)."""
     if isinstance(condition, EqualOp):
         condition = condition.asobject()
     if isinstance(condition, Not):
@@ -38,7 +38,7 @@ def _uses(expr: Any, var: Any) -> bool:
 
 
 class _Deduction:
-    """expr <= target, or >=, or ==, solved for a variable step by step."""
+    """Solves expr <= target (or >=, ==) for a variable, one operation at a time."""
 
     def __init__(self, var: Any, expr: Any, kind: str, target: Any, hints: Mapping[Any, Any], relaxed: Mapping[Any, Any]):
         self.var, self.expr, self.kind, self.target = var, expr, kind, target
@@ -105,8 +105,8 @@ class _Deduction:
 
 
 def deduce_bound(var: Any, cond: Any, hint_map: Mapping[Any, Any], relax_map: Mapping[Any, Any]) -> IntervalSet:
-    """Where the condition holds, `var` lies in what this gives: for some values of the variables in hint_map, whose signs decide, and for all of those
-    in relax_map. Nothing where the condition says nothing of it."""
+    """The interval of `var` in which the condition holds: for some values of the variables in hint_map, whose signs are taken into
+    account, and for all values of those in relax_map. Nothing if the condition does not bound it."""
     var, nothing = getattr(var, "var", var), IntervalSet(pos_inf(), neg_inf())
     parts = _normal(cond)
     if parts is None:
@@ -136,7 +136,8 @@ def deduce_bound(var: Any, cond: Any, hint_map: Mapping[Any, Any], relax_map: Ma
 
 
 def detect_clip_bound(expr: Any, var_list: Sequence[Any]) -> list[Any]:
-    """[least, greatest] of each variable where the condition holds (None: no such end); [] where it is no conjunction of bounds of one variable each."""
+    """Inclusive [min, max] of each variable under the condition, None for an open end; [] unless the condition is a conjunction of
+    bounds of single variables."""
     variables = [getattr(v, "var", v) for v in var_list]
     ends: list[Any] = [None] * (2 * len(variables))
     for part in conditions(expr):
@@ -178,12 +179,13 @@ def _region(region: Sequence[Range], var_dom: Mapping[Any, Any], predicate: Any)
 
 
 def estimate_region_upper_bound(region: Sequence[Range], var_dom: Mapping[Any, Any], predicate: Any) -> list[IntervalSet] | None:
-    """Intervals that hold all that a region touches while variables run over their ranges."""
+    """Intervals that cover every element that a region accesses while its variables take all values of their ranges."""
     return _region(region, var_dom, predicate)
 
 
 def estimate_region_lower_bound(region: Sequence[Range], var_dom: Mapping[Any, Any], predicate: Any) -> list[IntervalSet] | None:
-    """Intervals of which every number is touched; None where that is not known: an index that leaves numbers out, or a condition."""
+    """Intervals in which every element is accessed; None if that cannot be proved because an index skips elements or depends on a
+    condition."""
     made = _region(region, var_dom, predicate)
     if made is None or not (isinstance(predicate, int) and int(predicate) == 1):
         return None

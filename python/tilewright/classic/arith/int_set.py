@@ -13,7 +13,7 @@ _POSITIVE, _NEGATIVE = Var("pos_inf", "int32"), Var("neg_inf", "int32")
 
 
 def pos_inf() -> Any:
-    """The end of a set without a greatest number."""
+    """The upper end of an interval without an upper bound."""
     return _POSITIVE
 
 
@@ -22,12 +22,12 @@ def neg_inf() -> Any:
 
 
 def is_inf(value: Any) -> bool:
-    """Whether an end is none."""
+    """Whether an end is infinite."""
     return isinstance(value, Var) and (value.same_as(_POSITIVE) or value.same_as(_NEGATIVE))
 
 
 class ModularSet:
-    """coeff * anything + base; a coeff of 0 is exactly the base."""
+    """{coeff * k + base}; with coeff 0 the single value base."""
 
     def __init__(self, coeff: int, base: int):
         self.coeff, self.base = int(coeff), int(base)
@@ -48,7 +48,7 @@ class IntSet:
     max_value: Any = _POSITIVE
 
     def is_nothing(self) -> bool:
-        """No number: the greatest is less than the least."""
+        """Whether the set is empty."""
         low, high = self.min_value, self.max_value
         return (isinstance(low, Var) and low.same_as(_POSITIVE)) or (isinstance(low, int) and isinstance(high, int) and int(low) > int(high))
 
@@ -60,7 +60,7 @@ class IntSet:
 
     @staticmethod
     def vector(vec: Any) -> "IntervalSet":
-        """The numbers that the lanes of an expression are."""
+        """The set of the values of a vector's lanes."""
         return set_of(vec, {}, None)
 
     @staticmethod
@@ -69,7 +69,7 @@ class IntSet:
 
 
 class IntervalSet(IntSet):
-    """From min_value to max_value, both belong to it."""
+    """The closed interval [min_value, max_value]."""
 
     def __init__(self, min_value: Any, max_value: Any):
         self.min_value, self.max_value = (v if is_inf(v) else _core.prim_expr(v) for v in (min_value, max_value))
@@ -79,7 +79,7 @@ class IntervalSet(IntSet):
 
 
 class PresburgerSet(IntSet):
-    """Sets by systems of inequalities are not kept."""
+    """Sets defined by systems of inequalities, which are not supported."""
 
     def __init__(self, *_: Any):
         raise NotImplementedError("sets by systems of inequalities are not here; arith.IntervalSet has intervals")
@@ -92,7 +92,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _ends(value: Any) -> tuple[Any, Any]:
-    """Of a set, a Range or an expression."""
+    """The ends of a set, a Range or a single expression."""
     if isinstance(value, IntSet):
         return value.min_value, value.max_value
     if isinstance(value, Range):
@@ -112,7 +112,7 @@ class _Evaluation:
         self._open: set[int] = set()
 
     def sign(self, value: Any) -> int:
-        """1: 0 or more; -1: 0 or less; 0: not known."""
+        """1 if all values are >= 0, -1 if all are <= 0, 0 if unknown."""
         if is_inf(value):
             return 1 if value.same_as(_POSITIVE) else -1
         bound = self.analyzer.const_int_bound(value)
@@ -214,7 +214,7 @@ class _Evaluation:
         return self._remainder(a, b, "FloorDiv")
 
     def _least(self, kind: str, a: Any, b: Any) -> Any:
-        """The Min or Max of two ends."""
+        """Min or Max of two interval ends."""
         for one, other in ((a, b), (b, a)):
             if is_inf(one):
                 wins = one.same_as(_NEGATIVE) == (kind == "Min")
@@ -251,7 +251,7 @@ class _Evaluation:
 
 
 def set_of(expr: Any, domains: Mapping[Any, Any], analyzer: Any) -> IntervalSet:
-    """Where an expression lies when variables lie in sets or ranges."""
+    """The set of values of an expression, given sets or ranges of its variables."""
     return IntervalSet(*_Evaluation(domains, analyzer).of(_core.prim_expr(expr)))
 
 

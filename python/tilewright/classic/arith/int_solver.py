@@ -14,25 +14,25 @@ from ..tir.stmt_functor import post_order_visit, substitute
 from . import Analyzer, _linear, conditions
 
 _FALSE = IntImm("bool", 0)
-_FAR = 2**30  # bounds beyond are those of the dtype: the variable has none
+_FAR = 2**30  # bounds beyond it only restate the dtype's range: the variable counts as unbounded
 
 
 class IntConstraints:
-    """Variables, the ranges they lie in, and relations that hold."""
+    """Variables, their ranges, and the relations between them."""
 
     def __init__(self, variables: Any = None, ranges: Any = None, relations: Any = None):
         self.variables, self.ranges, self.relations = list(variables or []), dict(ranges or {}), list(relations or [])
 
 
 class IntConstraintsTransform:
-    """Constraints, the same said of other variables, and what variables of each are in terms of the other's."""
+    """Constraints, equivalent constraints on new variables, and the maps between old and new variables."""
 
     def __init__(self, src: IntConstraints, dst: IntConstraints, src_to_dst: Mapping[Any, Any], dst_to_src: Mapping[Any, Any]):
         self.src, self.dst, self.src_to_dst, self.dst_to_src = src, dst, dict(src_to_dst), dict(dst_to_src)
 
 
 class IntGroupBounds:
-    """coef * variable lies above all of `lower`, below all of `upper`, and is each of `equal`."""
+    """Bounds of coef * variable: above all of `lower`, below all of `upper`, equal to each of `equal`."""
 
     def __init__(self, coef: Any, lower: Sequence[Any], equal: Sequence[Any], upper: Sequence[Any]):
         self.coef, self.lower, self.equal, self.upper = _core.prim_expr(coef), list(lower), list(equal), list(upper)
@@ -44,7 +44,7 @@ class IntGroupBounds:
         return IntGroupBounds(1, [rng.min], [], [_simple(rng.min + rng.extent - 1)])
 
     def find_best_range(self, ranges: Mapping[Any, Range] | None = None) -> Range | None:
-        """The shortest range of the variable, of those that a lower and an upper bound give where others lie in their ranges."""
+        """The shortest range of the variable among those that its lower and upper bounds give, given the ranges of the other variables."""
         analyzer = _knowing(ranges or {})
         best: tuple[Any, Any] | None = None
         for low, high in itertools.product(self.lower + self.equal, self.upper + self.equal):
@@ -115,7 +115,8 @@ def _sum(factors: Sequence[int], values: Sequence[Any]) -> Any:
 
 
 class _Columns:
-    """A matrix whose columns are combined until it is a staircase, and what that makes of the variables: old = made * new, new = back * old."""
+    """A matrix brought to column echelon form by integer column operations, with the change of variables that this makes: old = made *
+    new, new = back * old."""
 
     def __init__(self, rows: list[list[int]], count: int):
         self.rows, self.count = rows, count
@@ -138,7 +139,7 @@ class _Columns:
         self.back[column] = [-x for x in self.back[column]]
 
     def clear(self, row: list[int], first: int) -> bool:
-        """Leaves one number in the row from a column on, there; False where there is none."""
+        """Eliminates a row from the given column on until at most one entry is non-zero; False if none is."""
         while True:
             filled = [j for j in range(first, self.count) if row[j]]
             if not filled:
@@ -154,8 +155,8 @@ class _Columns:
 
 
 def solve_linear_equations(equations: Any, variables: Any = None, ranges: Any = None) -> IntConstraintsTransform:
-    """All solutions, in terms of as few new variables as there are: `src_to_dst` says what the variables are. What the ranges demand of the
-    new ones are ranges and relations of `dst`; where nothing solves the equations its relation is False."""
+    """All integer solutions, over as few new variables as possible: `src_to_dst` expresses the old variables. The ranges of the old
+    variables become ranges and relations of `dst`; if there is no solution, its relation is False."""
     system = _taken(equations, variables, ranges)
     count = len(system.variables)
     rows, values, kept = [], [], []
@@ -211,7 +212,7 @@ def solve_linear_equations(equations: Any, variables: Any = None, ranges: Any = 
 
 
 def _left(relations: Sequence[Any], ranges: Mapping[Any, Range]) -> list[Any] | None:
-    """What the ranges do not say already; None where it cannot hold."""
+    """The condition without what the ranges imply; None if it cannot hold."""
     analyzer, out = _knowing(ranges), []
     for relation in relations:
         known = analyzer.simplify(relation)
@@ -223,12 +224,12 @@ def _left(relations: Sequence[Any], ranges: Mapping[Any, Range]) -> list[Any] | 
 
 
 class _Inequalities:
-    """Fourier and Motzkin's elimination: each variable between bounds that have only those behind it, and what is left."""
+    """Fourier-Motzkin elimination: each variable's bounds in terms of later variables only, and the remaining relations."""
 
     def __init__(self, system: IntConstraints):
         self.bounds: dict[Any, IntGroupBounds] = {}
         self.others: list[Any] = []
-        current: list[Any] = []  # expressions that are not above zero
+        current: list[Any] = []  # expressions that must be <= 0
         for relation in [part for r in system.relations for part in conditions(r)]:
             self.take(relation, current)
         for place, v in enumerate(system.variables):
@@ -279,7 +280,7 @@ class _Inequalities:
 
     @staticmethod
     def add(current: list[Any], expr: Any) -> None:
-        """What another inequality says already is not added, and what this one says is not kept."""
+        """Adds an inequality unless another one implies it; drops those that it implies."""
         expr = _reduced(_simple(expr))
         if _number(expr) is not None and int(expr) <= 0:
             return
@@ -299,7 +300,7 @@ class _Inequalities:
 
 
 def _reduced(expr: Any) -> Any:
-    """Not above zero where the expression is not: divided by what divides all its factors, and rounded up."""
+    """An equivalent inequality <= 0: divided by the greatest common divisor of the coefficients, the constant rounded up."""
     variables = _variables_of([expr]) if isinstance(expr, _core.PrimExpr) else []
     linear = [_number(_simple(c)) for c in _linear(expr, variables) or [None]] if variables else [None]
     if None in linear or (by := math.gcd(*linear[:-1])) < 2:  # type: ignore[arg-type]
@@ -312,14 +313,14 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def solve_inequalities_as_condition(variables: Any, ranges: Any = None, relations: Any = None) -> list[Any]:
-    """The same said of one variable after another."""
+    """The solution as conditions on one variable after the other."""
     system = variables if isinstance(variables, IntConstraints) else _taken(relations, variables, ranges)
     return _Inequalities(system).conditions()
 
 
 def solve_linear_inequalities(equations: Any, variables: Any = None, ranges: Any = None, deskew_range: bool = False) -> Any:
-    """IntConstraints: the ranges that the relations leave the variables, and what ranges cannot say. With deskew_range an IntConstraintsTransform
-    to variables whose ranges begin at zero. Where nothing solves them, the relation is False."""
+    """IntConstraints: the ranges that the relations imply, and the relations that ranges cannot express. With deskew_range an
+    IntConstraintsTransform to variables whose ranges start at 0. Without a solution the relation is False."""
     system = _taken(equations, variables, ranges)
     solved = _Inequalities(system)
     if solved.impossible:
@@ -374,7 +375,7 @@ def _deskewed(system: IntConstraints, solved: _Inequalities) -> IntConstraintsTr
 
 
 def _normal(relation: Any) -> Any:
-    """With its number on the right side."""
+    """The inequality with its constant on the right side."""
     if isinstance(relation, int) or relation._kind not in ("LE", "GE", "EQ"):
         return relation
     kind, (a, b) = relation._kind, relation._fields

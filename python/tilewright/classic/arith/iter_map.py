@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Index expressions as sums of parts of independent iterators: source / lower_factor % extent * scale, and a base."""
+"""Index expressions as affine iterator maps: sums of source
+lower_factor % extent * scale over independent iterators, and a base."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from ..tir.expr import EqualOp, PrimExpr, Var
 from ..tir.range import Range
 from . import Analyzer, _linear, conditions
 
-_NOTHING = Analyzer()  # proves what holds whatever the variables are
+_NOTHING = Analyzer()  # an analyzer without constraints: what it proves holds for all values
 
 
 def _simple(value: Any) -> Any:
@@ -26,7 +27,7 @@ def _is(value: Any, number: int) -> bool:
 
 
 def _divides(a: Any, b: Any) -> bool:
-    """b is a multiple of a."""
+    """Whether a is a multiple of b."""
     if isinstance(a, int) and isinstance(b, int):
         return int(a) != 0 and int(b) % int(a) == 0
     if _same(a, b) or _is(a, 1):
@@ -39,7 +40,7 @@ def _quotient(b: Any, a: Any) -> Any:
 
 
 class IterMapExpr:
-    """An expression over iterators."""
+    """Base of expressions over iterators."""
     dtype = "int32"
 
     def same_as(self, other: Any) -> bool:
@@ -57,7 +58,8 @@ class IterMark:
 
 
 class IterSplitExpr(IterMapExpr):
-    """source / lower_factor % extent * scale."""
+    """Part of an iterator: source
+    lower_factor % extent * scale."""
 
     def __init__(self, source: IterMark, lower_factor: Any = 1, extent: Any = None, scale: Any = 1):
         self.source, self.lower_factor, self.scale = source, _core.prim_expr(lower_factor), _core.prim_expr(scale)
@@ -78,7 +80,7 @@ class IterSumExpr(IterMapExpr):
 
 
 class IterMapResult(list):  # type: ignore[type-arg]
-    """The sums, one for each index; none where an index is no such sum."""
+    """One sum per index; empty if an index is not an affine map of the iterators."""
     errors: list[str] = []
 
     @property
@@ -95,7 +97,7 @@ class _Rewriter:
         self.sums: dict[Any, IterSumExpr] = {}
         self.vars = list(iters)
         self.marks: dict[Any, IterMark] = {}
-        self.bounded: list[tuple[list[IterSplitExpr], IterMark, Any]] = []  # parts of a sum that a predicate bounds, the iterator, its least value
+        self.bounded: list[tuple[list[IterSplitExpr], IterMark, Any]] = []  # (parts of a sum that a predicate bounds, the iterator, its minimum)
         self.analyzer = Analyzer()
         self.fused: list[tuple[list[IterSplitExpr], IterMark]] = []
         for var, dom in iters.items():
@@ -132,7 +134,9 @@ class _Rewriter:
     def divided(self, value: IterSumExpr, by: Any, quotient: bool) -> IterSumExpr:
         base: Any = 0
         if not _is(value.base, 0) or len(value.args) != 1:
-            # What divides exactly is apart from the rest: (x * 8 + y) / 4 is x * 2 + y / 4 where y < 4.
+            # Terms that the divisor divides exactly come out of the division: (x * 8 + y)
+            # 4 is x * 2 + y
+            # 4 for y < 4.
             exact = [a for a in value.args if _divides(by, a.scale)]
             rest = [a for a in value.args if not _divides(by, a.scale)]
             if _divides(by, value.base):
@@ -151,7 +155,7 @@ class _Rewriter:
         return _plus(made, IterSumExpr([], _simple(_core.prim_binary("FloorDiv", base, by)) if quotient else 0))
 
     def fuse(self, value: IterSumExpr) -> IterSumExpr:
-        """The sum with one part, of a new iterator where it had several."""
+        """Fuses several terms of a sum into one new iterator."""
         args = list(value.args)
         base = value.base
         for parts, mark, least in self.bounded:
@@ -182,7 +186,7 @@ class _Rewriter:
         return IterSumExpr([IterSplitExpr(mark, scale=least_scale)], base)
 
     def bound(self, predicate: Any) -> None:
-        """Takes the bounds that a predicate gives sums of iterators."""
+        """Applies a predicate's bounds of iterator sums."""
         limits: list[tuple[list[IterSplitExpr], Any, Any]] = []
         for condition in conditions(predicate):
             if isinstance(condition, EqualOp):
@@ -226,12 +230,12 @@ def _with(split: IterSplitExpr, **fields: Any) -> IterSplitExpr:
 
 
 def _part_of(a: IterSplitExpr, b: IterSplitExpr, factor: Any) -> bool:
-    """a is `factor` times b."""
+    """Whether a is b multiplied by `factor`."""
     return a.source is b.source and _same(a.lower_factor, b.lower_factor) and _same(a.extent, b.extent) and _same(a.scale, _core.prim_binary("Mul", b.scale, factor))
 
 
 def _factor_of(parts: list[IterSplitExpr], args: list[IterSplitExpr]) -> Any:
-    """What the parts are multiplied by in the sum; None where they are not in it."""
+    """The common factor of these parts in the sum; None if they do not occur in it."""
     first = next((a for a in args if parts and a.source is parts[0].source and _same(a.lower_factor, parts[0].lower_factor)), None)
     if first is None or not _divides(parts[0].scale, first.scale):
         return None
@@ -256,7 +260,7 @@ def _plus(a: IterSumExpr, b: IterSumExpr) -> IterSumExpr:
 
 
 def _split(part: IterSplitExpr, by: Any, quotient: bool) -> IterSumExpr:
-    """A part divided by, or the rest of that division."""
+    """A part divided by, or modulo, a divisor."""
     if _is(by, 1):
         return IterSumExpr([part] if quotient else [], 0)
     scale: Any = 1
@@ -276,7 +280,7 @@ def _split(part: IterSplitExpr, by: Any, quotient: bool) -> IterSumExpr:
 
 
 def _independent(sums: Sequence[IterSumExpr], whole: bool, marks: Mapping[Any, IterMark]) -> bool:
-    """No part of an iterator is in two places; with `whole`: every part is somewhere."""
+    """Whether no part of an iterator is used twice and, with `whole`, every part is used."""
     used: dict[int, tuple[IterMark, list[IterSplitExpr]]] = {}
     waiting = [a for s in sums for a in s.args]
     while waiting:
@@ -302,9 +306,10 @@ def _independent(sums: Sequence[IterSumExpr], whole: bool, marks: Mapping[Any, I
 
 def detect_iter_map(indices: Sequence[Any], input_iters: Mapping[Any, Any], predicate: Any = True, require_bijective: bool = False, simplify_trivial_iterators: bool = True,
                     check_level: Any = None) -> IterMapResult:
-    """The indices as sums of independent parts of the iterators (variables with their ranges); nothing where they are none such.
+    """The indices as affine sums of independent parts of the iterators (variables with their ranges); empty if they are not.
 
-    `predicate` may bound sums of iterators. Bijective: every element of the iterators' space comes once; else no part of it is said twice."""
+    `predicate` may bound sums of iterators. Bijective: each point of the iteration space is visited exactly once; otherwise each part of
+    an iterator is used at most once."""
     whole = require_bijective or str(getattr(check_level, "name", check_level)).lower() in ("bijective", "0")
     rewriter = _Rewriter(input_iters, simplify_trivial_iterators)
     try:
@@ -322,7 +327,7 @@ def detect_iter_map(indices: Sequence[Any], input_iters: Mapping[Any, Any], pred
 
 
 def normalize_iter_map_to_expr(expr: Any) -> PrimExpr:
-    """An iterator's sum, part or the like as an ordinary expression."""
+    """An iterator map expression as an ordinary expression."""
     if isinstance(expr, IterSumExpr):
         out: Any = 0
         for part in expr.args:
@@ -339,7 +344,7 @@ def normalize_iter_map_to_expr(expr: Any) -> PrimExpr:
 
 
 def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Sequence[Any]) -> dict[Any, Any]:
-    """The iterators' variables from the values of a bijective map. ValueError: a sum of several parts."""
+    """The iterators' variables in terms of the outputs of a bijective map. ValueError: an index is a sum of several parts."""
     values: dict[int, Any] = {}
     marks: list[IterMark] = []
 
@@ -360,7 +365,7 @@ def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Sequence[A
         spread(sum_, output, True)
     found: dict[Any, Any] = {}
     while marks:
-        # An iterator's value is whole when every part of it has given its own.
+        # An iterator can be inverted once all of its parts have been.
         mark = next(m for m in marks if not any(m is p.source for other in marks if isinstance(other.source, IterSumExpr) for p in other.source.args))
         marks.remove(mark)
         value = values.pop(id(mark))
@@ -373,7 +378,7 @@ def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Sequence[A
 
 
 def _moved(source: Any) -> tuple[Any, Any]:
-    """A variable and its least value, from what is subtracted from it."""
+    """A variable and its minimum, from an expression `variable - minimum`."""
     variables: list[Any] = []
     from ..tir.stmt_functor import post_order_visit
     post_order_visit(source, lambda e: variables.append(e) if isinstance(e, Var) else None)
@@ -382,8 +387,8 @@ def _moved(source: Any) -> tuple[Any, Any]:
 
 
 def subspace_divide(bindings: Sequence[Any], input_iters: Mapping[Any, Any], sub_iters: Sequence[Any], predicate: Any = True, require_bijective: bool = False) -> list[Any]:
-    """Each binding as outer * inner's extent + inner, where only the inner part has the sub-iterators: [[outer, inner], ...], and the extents
-    that the predicate leaves, of both. Nothing where there is no such division."""
+    """Each binding as outer * inner's extent + inner, where only the inner part uses the sub-iterators: [[outer, inner], ...], and last
+    a pair of marks in the place of the classic predicates, always trivial. Empty if there is no such division."""
     sums = detect_iter_map(bindings, input_iters, predicate, require_bijective)
     if not sums:
         return []

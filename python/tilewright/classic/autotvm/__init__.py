@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning as the classic stack has it: tasks of a model, tuners that measure their kernels, a log, and builds that use it.
+"""Tuning under its classic interface: tasks extracted from a model, tuners that measure their kernels, a log, and builds that use it.
 
-    tasks = autotvm.task.extract_from_program(mod["main"], target="llvm", params=params)
-    for task in tasks:
-        tuner = autotvm.tuner.XGBTuner(task)
-        tuner.tune(n_trial=64, measure_option=autotvm.measure_option(autotvm.LocalBuilder(), autotvm.LocalRunner()),
-                   callbacks=[autotvm.callback.log_to_file("log.json")])
-    with autotvm.apply_history_best("log.json"):
-        lib = relay.build(mod, target="llvm", params=params)
-
-docs/tuning.md says what differs."""
+tasks = autotvm.task.extract_from_program(mod["main"], target="llvm", params=params)
+for task in tasks:
+    tuner = autotvm.tuner.XGBTuner(task)
+    tuner.tune(n_trial=64, measure_option=autotvm.measure_option(autotvm.LocalBuilder(), autotvm.LocalRunner()),
+               callbacks=[autotvm.callback.log_to_file("log.json")])
+with autotvm.apply_history_best("log.json"):
+    lib = relay.build(mod, "llvm", params=params)"""
 from __future__ import annotations
 
 from . import env, graph_tuner, measure, record, task, tophub, tuner, utils

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all of a session's tuners share."""
+"""State shared by all tuners of a process."""
 from __future__ import annotations
 
 
 class AutotvmGlobalScope:
-    """in_tuning: a tuner is at work. silent: nothing is said about workloads without a record."""
+    """in_tuning: a tuner is running. silent: no warnings about workloads without a record."""
     current: AutotvmGlobalScope | None = None
 
     def __init__(self) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuners of whole graphs. The classic ones weigh kernels' times against the layout changes between them; here all convolutions of a model share one
-channel block and halos lie in the buffers, so nothing lies between two kernels and the best of each is the best of the graph."""
+"""Whole-graph tuners. The classic ones trade kernel times against the layout changes between kernels. Here all convolutions of a model
+share one channel block and halos are kept in the buffers, so there are no layout changes between kernels, and the best record of each
+kernel is also best for the graph."""
 from __future__ import annotations
 
 import os
@@ -23,10 +24,10 @@ class BaseGraphTuner:
         self._best: list[tuple[Any, Any]] = []
 
     def benchmark_layout_transform(self, *_: Any, **__: Any) -> None:
-        """Nothing to do: kernels read what the one before wrote."""
+        """Nothing to measure: each kernel reads the layout that its producer writes."""
 
     def run(self, **_: Any) -> None:
-        """The best record of each of the graph's workloads. ValueError: there is none for one."""
+        """Picks the best record of each workload of the graph. ValueError if one has none."""
         self._best = []
         for task in self._tasks:
             own = [r for r in self._records if r[0].task.workload == task.workload and r[1].error_no == 0]
@@ -41,14 +42,14 @@ class BaseGraphTuner:
         return self._best
 
     def write_opt_sch2record_file(self, record_file: str = "graph_opt_schedule.log") -> None:
-        """Writes them as a log."""
+        """Writes the chosen records as a log."""
         with open(record_file, "w") as out:
             for inp, result in self.get_optimal_records():
                 out.write(encode(inp, result) + "\n")
 
 
 def _weights(graph: Any, input_shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """Something for each parameter that is no input: tasks are those of constant weights, whatever their values."""
+    """A placeholder for each weight: tasks depend on weights being constant, not on their values."""
     function = graph["main"] if hasattr(graph, "get_global_vars") else graph
     types = {p.name_hint: p.type_annotation for p in function.params if p.name_hint not in input_shapes}
     return {name: np.ones([int(d) for d in t.shape], t.dtype) for name, t in types.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classic log: one JSON object a line."""
+"""The classic tuning log: one JSON object per line."""
 from __future__ import annotations
 
 import json
@@ -16,17 +16,17 @@ AUTOTVM_LOG_VERSION = 0.2
 
 
 def _plain(value: Any) -> Any:
-    """JSON's lists as tuples, as workloads have them."""
+    """Converts JSON lists to tuples, as in workloads."""
     return tuple(_plain(v) for v in value) if isinstance(value, (list, tuple)) else value
 
 
 def measure_str_key(inp: MeasureInput, include_config: bool = True) -> str:
-    """A text that tells inputs apart."""
+    """A string key that identifies a measure input."""
     return "".join(str(part) for part in (str(inp.target), inp.task.name, str(inp.task.args), str(inp.config) if include_config else ""))
 
 
 def encode(inp: MeasureInput, result: MeasureResult, protocol: str = "json") -> str:
-    """The line of a log. ValueError: another protocol."""
+    """The log line of a record. ValueError: unknown protocol."""
     if protocol != "json":
         raise ValueError(f"logs are JSON; there is no protocol '{protocol}'")
     costs = list(result.costs) if result.error_no == 0 else [1e9]
@@ -36,7 +36,7 @@ def encode(inp: MeasureInput, result: MeasureResult, protocol: str = "json") -> 
 
 
 def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResult] | None:
-    """(input, result) of a line; None for a record of the classic stack's first version. ValueError: it is no record."""
+    """The (input, result) of a line; None for a record of the classic stack's first log version. ValueError: not a record."""
     if protocol != "json":
         raise ValueError(f"logs are JSON; there is no protocol '{protocol}'")
     try:
@@ -54,7 +54,7 @@ def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResul
 
 
 def load_from_file(filename: str | os.PathLike[str]) -> Iterator[tuple[MeasureInput, MeasureResult]]:
-    """(input, result) of each line; comments and records of the first version are left out. ValueError: a line is neither."""
+    """The (input, result) of each line, skipping comments and records of the first version. ValueError: any other line."""
     with open(filename) as lines:
         for line in lines:
             if line.strip() and not line.startswith("#") and (record := decode(line)) is not None:
@@ -70,7 +70,7 @@ def _mean(result: MeasureResult) -> float:
 
 
 def pick_best(in_file: str | os.PathLike[str], out_file: str | os.PathLike[str]) -> None:
-    """Writes the records of each workload's least mean time."""
+    """Writes each workload's record with the lowest mean time."""
     best: dict[str, tuple[float, MeasureInput, MeasureResult]] = {}
     for inp, result in load_from_file(in_file):
         key = str(inp.target) + _workload_key(inp)
@@ -82,7 +82,7 @@ def pick_best(in_file: str | os.PathLike[str], out_file: str | os.PathLike[str])
 
 
 def split_workload(in_file: str | os.PathLike[str], clean: bool = True) -> None:
-    """Writes one file for each workload, IN_FILE.N.wkl, the best first; with `clean` each configuration once and no failed ones."""
+    """Writes one file per workload, IN_FILE.N.wkl, sorted by time; with `clean`, without failed and repeated configurations."""
     groups: dict[str, list[tuple[MeasureInput, MeasureResult]]] = {}
     for inp, result in load_from_file(in_file):
         groups.setdefault(_workload_key(inp), []).append((inp, result))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that come with the compiler: there are none, since the cost model covers the processors that the classic stack publishes some for.
-Nothing is fetched from a network."""
+"""Pre-tuned records: there are none, since the cost model covers the processors for which the classic stack publishes some. Nothing is
+downloaded."""
 from __future__ import annotations
 
 import os
@@ -13,17 +13,17 @@ PACKAGE_VERSION: dict[str, str] = {}
 
 
 def context(target: Any, extra_files: Sequence[str | os.PathLike[str]] | None = None) -> DispatchContext:
-    """A context of the extra files' records. Errors: those of ApplyHistoryBest."""
+    """A context with the records of the extra files. Errors: those of ApplyHistoryBest."""
     return ApplyHistoryBest(list(extra_files or []))
 
 
 def check_backend(tophub_location: str, backend: str) -> bool:
-    """Whether there are records for the backend: never."""
+    """Whether there are records for the backend: always False."""
     return False
 
 
 def load_reference_log(backend: str, model: str, workload_name: str) -> list[Any]:
-    """The records of a workload: none."""
+    """The records of a workload: always empty."""
     return []
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates as texts."""
+"""Formatting of rates."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,7 @@ _EXPONENTS = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
 
 
 def get_rank(values: Any) -> list[int]:
-    """The place of each value in descending order."""
+    """The rank of each value in descending order."""
     order = sorted(range(len(values)), key=lambda i: -values[i])
     out = [0] * len(values)
     for place, i in enumerate(order):
@@ -17,7 +17,7 @@ def get_rank(values: Any) -> list[int]:
 
 
 def format_si_prefix(value: float, si_prefix: str) -> float:
-    """value in units of the prefix. ValueError: no such prefix."""
+    """value in units of the prefix. ValueError: unknown prefix."""
     if si_prefix not in _EXPONENTS:
         raise ValueError(f"there is no prefix '{si_prefix}'; there are {', '.join(p or 'none' for p in _EXPONENTS)}")
     return value / 10 ** _EXPONENTS[si_prefix]

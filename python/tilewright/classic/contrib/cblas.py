@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of matrices by the BLAS that numpy was built with, as extern operations of te."""
+"""Matrix products by the BLAS library of numpy, as extern operations of te."""
 from __future__ import annotations
 
 from typing import Any
@@ -21,14 +21,14 @@ register_func("tvm.contrib.cblas.batch_matmul", _product, override=True)
 
 
 def matmul(lhs: Any, rhs: Any, transa: bool = False, transb: bool = False, **kwargs: Any) -> Any:
-    """lhs times rhs, of two dimensions."""
+    """The product of two matrices."""
     n = lhs.shape[1] if transa else lhs.shape[0]
     m = rhs.shape[0] if transb else rhs.shape[1]
     return te.extern((n, m), [lhs, rhs], lambda ins, outs: call_packed("tvm.contrib.cblas.matmul", ins[0], ins[1], outs[0], transa, transb), name="C", **kwargs)
 
 
 def batch_matmul(lhs: Any, rhs: Any, transa: bool = False, transb: bool = False, **kwargs: Any) -> Any:
-    """Products of each pair of matrices, of three dimensions."""
+    """The product of each pair of matrices in two batches."""
     n = lhs.shape[2] if transa else lhs.shape[1]
     m = rhs.shape[1] if transb else rhs.shape[2]
     return te.extern((lhs.shape[0], n, m), [lhs, rhs], lambda ins, outs: call_packed("tvm.contrib.cblas.batch_matmul", ins[0], ins[1], outs[0], transa, transb), name="C", **kwargs)

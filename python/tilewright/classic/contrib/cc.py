@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system's compiler, for whoever links with it: `lib.export_library("net.so", fcompile=cc.create_shared)`."""
+"""The system compiler as a linker: `lib.export_library("net.so", fcompile=cc.create_shared)`."""
 from __future__ import annotations
 
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def get_cc() -> str | None:
-    """CXX, CC, or the first compiler on the path."""
+    """$CXX, $CC, or the first compiler in PATH."""
     for name in ("CXX", "CC"):
         if os.environ.get(name):
             return os.environ[name]
@@ -18,7 +18,7 @@ def get_cc() -> str | None:
 
 
 def _package(compiler: str) -> str:
-    """How a compiler that is missing is had on Debian: g++ of its triple, by its name."""
+    """The Debian package of a missing cross compiler: g++ for the triple in its name."""
     name = os.path.basename(compiler)
     triple = next((name[:-len(end)] for end in ("-gcc", "-g++", "-c++", "-cc") if name.endswith(end)), "")
     if triple in ("arm-none-eabi", "riscv64-unknown-elf"):
@@ -40,8 +40,8 @@ def _run(output: str, objects: Any, flags: Sequence[str], options: Sequence[str]
 
 
 def create_shared(output: str, objects: Any, options: Sequence[str] | None = None, cc: str | None = None, **_: Any) -> None:
-    """Links objects into a shared library; by a compiler for processors without an operating system, which have none, into one object. A library
-    that is finished already is copied, options do not change it."""
+    """Links objects into a shared library. Compilers for bare-metal targets, which have no shared libraries, link them into one
+    relocatable object. A finished library is copied; options do not affect it."""
     single = [objects] if isinstance(objects, str) else list(objects)
     if len(single) == 1 and single[0].endswith(".so"):
         shutil.copyfile(single[0], output)
@@ -58,7 +58,7 @@ def create_executable(output: str, objects: Any, options: Sequence[str] | None =
 
 
 def create_staticlib(output: str, inputs: Any, ar: str | None = None) -> None:
-    """An archive of objects, with $AR or ar."""
+    """An archive of the objects, by $AR or ar."""
     program = ar or os.environ.get("AR") or shutil.which("ar")
     if not program:
         raise ValueError("no archiver was found; set AR")
@@ -72,7 +72,7 @@ create_staticlib.output_format = "a"  # type: ignore[attr-defined]
 
 
 def get_target_by_dump_machine(compiler: str | None) -> Callable[[], str | None]:
-    """A function that asks the compiler for its target triple; None where it cannot say."""
+    """A function that asks the compiler for its target triple; None if the compiler cannot tell."""
     def get_target_triple() -> str | None:
         if not compiler:
             return None
@@ -89,7 +89,7 @@ create_shared.get_target_triple = get_target_by_dump_machine(os.environ.get("CXX
 
 def cross_compiler(compile_func: Any, options: Sequence[str] | None = None, output_format: str | None = None,
                    get_target_triple: Callable[[], str] | None = None, add_files: Sequence[str] | None = None) -> Callable[..., None]:
-    """An fcompile for another machine: a compiler's name, or a function like create_shared, with its options."""
+    """An fcompile function for another machine, from a compiler's name or a function like create_shared, with fixed options."""
     base, added = list(options or []), list(add_files or [])
 
     def fcompile(outputs: str, objects: Any, options: Sequence[str] | None = None, **kwargs: Any) -> None:

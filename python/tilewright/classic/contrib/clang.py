@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in C as LLVM IR, for the pragma import_llvm."""
+"""Compiles C to LLVM IR for the pragma import_llvm."""
 from __future__ import annotations
 
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def find_clang(required: bool = True) -> list[str]:
-    """Programs called clang, the newest first."""
+    """Executables named clang, newest version first."""
     names = [f"clang-{v}" for v in range(25, 13, -1)] + ["clang"]
     found = [path for path in map(shutil.which, names) if path]
     if not found and required:
@@ -19,7 +19,7 @@ def find_clang(required: bool = True) -> list[str]:
 
 
 def create_llvm(inputs: Any, output: str | None = None, options: Any = None, cc: str | None = None) -> str:
-    """The LLVM IR of a program, or of several: texts or paths of files. It goes to `output`, too, where that is given."""
+    """The LLVM IR of one or more programs, given as source texts or file paths; also written to `output` if given."""
     sources = [inputs] if isinstance(inputs, str) else list(inputs)
     program = cc or find_clang()[0]
     texts = []
@@ -37,13 +37,14 @@ def create_llvm(inputs: Any, output: str | None = None, options: Any = None, cc:
                 raise RuntimeError(f"Compilation error:\n{run.stderr}")
             with open(made, encoding="utf-8") as file:
                 text = file.read()
-            if "float*" in text or "i8*" in text or "i32*" in text:  # an old clang writes pointers with types unless it is asked
+            if "float*" in text or "i8*" in text or "i32*" in text:  # old versions of clang emit typed pointers unless told otherwise
                 run = subprocess.run([*base[:1], "-Xclang", "-opaque-pointers", *base[1:]], capture_output=True, text=True, check=False)
                 if run.returncode != 0:
                     raise RuntimeError(f"Compilation error:\n{run.stderr}")
                 with open(made, encoding="utf-8") as file:
                     text = file.read()
-            # Versions before 18 leave out what the x86-64 ABI says of 128-bit integers; it is the same memory layout for all that they write.
+            # Before version 18, clang's data layout lacks the x86-64 ABI's alignment of 128-bit integers; the layout of everything else is
+            # the same.
             texts.append(text.replace("-i64:64-f80:128", "-i64:64-i128:128-f80:128", 1))
     if len(texts) != 1:
         raise ValueError("one program is compiled at a time; put the functions into one text")

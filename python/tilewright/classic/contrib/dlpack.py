@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of arrays for tensors of other libraries, without copies."""
+"""Makes array functions accept other libraries' tensors without copies."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from ..runtime import nd
 
 
 def convert_func(tvm_func: Callable[..., Any], tensor_type: type, to_dlpack_func: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The function as one that takes objects of tensor_type: to_dlpack_func says their memory."""
+    """Wraps the function for arguments of tensor_type, which to_dlpack_func converts to DLPack."""
     if not callable(tvm_func):
         raise TypeError(f"convert_func takes a function, not a {type(tvm_func).__name__}")
 
@@ -19,7 +19,7 @@ def convert_func(tvm_func: Callable[..., Any], tensor_type: type, to_dlpack_func
 
 
 def to_pytorch_func(tvm_func: Callable[..., Any]) -> Callable[..., Any]:
-    """The function for PyTorch's tensors."""
+    """Wraps the function for PyTorch tensors."""
     import torch  # type: ignore[import-not-found]
     return convert_func(tvm_func, torch.Tensor, torch.utils.dlpack.to_dlpack)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files from the network, kept in a folder of the user's."""
+"""Downloads, cached in a folder of the user."""
 from __future__ import annotations
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def download(url: str, path: str | os.PathLike[str], overwrite: bool = False, size_compare: bool = False, retries: int = 3, timeout: float = 60.0, **_: Any) -> None:
-    """Fetches a file unless it is there. It appears whole or not at all. Errors: OSError, after `retries` attempts."""
+    """Downloads a file unless it exists. The file appears complete or not at all. Errors: OSError after `retries` attempts."""
     target = Path(path).resolve()
     if target.is_file() and not overwrite:
         if not size_compare:
@@ -41,7 +41,7 @@ def _data_folder() -> Path:
 
 
 def download_testdata(url: str, relpath: str, module: Any = None, overwrite: bool = False) -> str:
-    """The path of the file in $TEST_DATA_ROOT_PATH (~/.tvm_test_data), fetched when it is not there yet."""
+    """The path of the file in $TEST_DATA_ROOT_PATH (default ~/.tvm_test_data), downloaded if it is missing."""
     parts = ([module] if isinstance(module, str) else list(module or [])) + [relpath]
     path = _data_folder().joinpath(*parts)
     download(url, path, overwrite)

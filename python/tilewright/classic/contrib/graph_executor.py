@@ -11,20 +11,21 @@ from ..runtime.profiling import Report
 
 
 class GraphModule:
-    """Runs a model: `GraphModule(lib["default"](tw.cpu(0)))`. Its functions are those of docs/runtime.md. Errors: 504, 505, 506."""
+    """Runs a model: `GraphModule(lib["default"](tw.cpu(0)))`. Its functions are documented in docs/runtime.md. Errors: 504, 505, 506."""
 
     def __init__(self, module: Module):
         self.module = module
         self._set_input = module["set_input"]
         self._run = module["run"]
         self._get_output = module["get_output"]
-        self._bound: dict[Any, Any] = {}  # memory that inputs and outputs were told to use
+        self._bound: dict[Any, Any] = {}  # caller's tensors that back inputs and outputs
         _, self._dtypes = self.get_input_info()
         self._names = list(self._dtypes)
 
     def set_input(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
-        """Copies. Arrays and numbers of other libraries take the input's dtype where that is of the same kind (float64 becomes float32);
-        an NDArray must have it. Names that are neither inputs nor weights are ignored when they come as keywords, as in the classic stack."""
+        """Copies values into inputs. Arrays and numbers of other libraries are converted to the input's dtype if it is of the same kind
+        (float64 to float32); an NDArray must have it already. Keyword names that are neither inputs nor weights are ignored, as in
+        the classic stack."""
         if key is not None:
             self._set_input(key, self._converted(key, value))
             self._bound.pop(("in", self._index(key)), None)
@@ -46,7 +47,7 @@ class GraphModule:
         return key if isinstance(key, int) else self.get_input_index(key)
 
     def set_input_zero_copy(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
-        """Uses the tensor's memory until it is set again."""
+        """Makes the tensor's memory the input until it is set again."""
         for name, tensor in ([(key, value)] if key is not None else []) + list(params.items()):
             array = _bindable(tensor)
             self.module["set_input_zero_copy"](name, array)
@@ -69,25 +70,25 @@ class GraphModule:
         return self.module["get_num_inputs"]()
 
     def get_input(self, index: int | str, out: NDArray | None = None) -> NDArray:
-        """A view of the input's memory, or `out` with its values."""
+        """A view of the input's memory; or `out`, filled with its values."""
         if out is None:
             return self.module["get_input"](index)
         return self.module._fill("get_input", index, out)
 
     def get_input_index(self, name: str) -> int:
-        """-1 when there is no such input."""
+        """The index of an input by name, or -1."""
         return self.module["get_input_index"](name)
 
     def get_output_index(self, name: str) -> int:
         return self.module["get_output_index"](name)
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
-        """Shapes and dtypes by name."""
+        """Shapes and dtypes of the inputs by name."""
         infos = self.module["get_input_info"]()
         return {name: tuple(shape) for name, shape, _ in infos}, {name: dtype for name, _, dtype in infos}
 
     def get_output(self, index: int | str, out: NDArray | None = None) -> NDArray:
-        """A view of the output's memory, which the next run changes, or `out` with its values."""
+        """A view of the output's memory, which the next run overwrites; or `out`, filled with its values."""
         if out is None:
             return self._get_output(index)
         return self.module._fill("get_output", index, out)
@@ -100,13 +101,13 @@ class GraphModule:
         self.module["share_params"](other.module, bytes(params_bytes))
 
     def run_from_inputs(self, dev: Any = None, **inputs: Any) -> list[NDArray]:
-        """Sets the inputs, runs, and gives copies of the outputs."""
+        """Sets the inputs, runs, and returns copies of the outputs."""
         dev = dev or cpu()
         flat = [part for name, value in inputs.items() for part in (name, self._converted(name, value))]
         return self.module["run_from_inputs"](dev.device_type, dev.device_id, *flat)
 
     def profile(self, collectors: Any = None, repeats: int = 20, **inputs: Any) -> Report:
-        """Where the time of a run goes, kernel by kernel."""
+        """The time of each kernel of a run."""
         if collectors:
             raise NotImplementedError("hardware counters are not collected; run 'perf stat' around the process")
         if inputs:
@@ -120,7 +121,7 @@ class GraphModule:
     def benchmark(self, device: Any = None, func_name: str = "run", repeat: int = 5, number: int = 5, min_repeat_ms: int | None = None,
                   limit_zero_time_iterations: int = 100, end_to_end: bool = False, cooldown_interval_ms: int = 0,
                   repeats_to_cooldown: int = 1, inputs: Mapping[str, Any] | None = None, **more: Any) -> BenchmarkResult:
-        """`number` runs measured together, `repeat` times; end_to_end copies inputs in and outputs out each time."""
+        """The time of `number` consecutive runs, `repeat` times; end_to_end includes copying inputs in and outputs out."""
         given = {**(inputs or {}), **more}
         self._set_named(given)
         if not end_to_end:
@@ -150,8 +151,8 @@ def _bindable(value: Any) -> Any:
 
 
 def create(graph_json_str: Any, libmod: Any = None, device: Any = None) -> GraphModule:
-    """`create(lib["default"](dev))`, or the classic create(graph_json, lib, dev): a library of ours knows its graph, so that the JSON is
-    compared with it rather than read."""
+    """`create(lib["default"](dev))`, or the classic create(graph_json, lib, dev): our libraries contain their graph, so that the JSON is
+    only compared with it."""
     if isinstance(graph_json_str, Module):
         return GraphModule(graph_json_str)
     import json
@@ -167,7 +168,7 @@ def create(graph_json_str: Any, libmod: Any = None, device: Any = None) -> Graph
 
 
 def get_device(libmod: Any, device: Any) -> tuple[list[Any], int, list[int]]:
-    """(devices, how many of them are remote, device types and numbers in turn)."""
+    """(devices, how many of them are remote, alternating device types and ids)."""
     devices = list(device) if isinstance(device, list) else [device]
     for one in devices:
         if not hasattr(one, "device_type"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of functions, kept in a file for the next run of a script."""
+"""Function results cached in a file across runs of a script."""
 from __future__ import annotations
 
 import atexit
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Cache:
-    """Results by key, read when they are first asked for."""
+    """Results by key, loaded on first use."""
     cache_by_key: dict[str, "Cache"] = {}
 
     def __init__(self, key: str, save_at_exit: bool):
@@ -24,7 +24,7 @@ class Cache:
                 with open(self.path, "rb") as file:
                     self.cache = pickle.load(file)
             except (pickle.UnpicklingError, EOFError, AttributeError, ValueError):
-                self.cache = {}  # of another version: made anew
+                self.cache = {}  # written by another version: start afresh
 
     def save(self) -> None:
         if self.dirty:
@@ -42,7 +42,7 @@ def _atexit() -> None:
 
 
 def memoize(key: str, save_at_exit: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`@memoize("name")` above a function of arguments that can be keys: its results are computed once. Results that its own variables decide are kept apart by their values."""
+    """`@memoize("name")` on a function with hashable arguments caches its results. Values captured in its closure are part of the key."""
     def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
         outer = tuple(c.cell_contents for c in function.__closure__ or () if isinstance(getattr(c, "cell_contents", None), (int, float, str, bool, tuple)))
         name = f"{key}.{function.__name__}.memoize.pickle"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that run in processes of their own, which may crash or take too long."""
+"""Runs functions in worker processes, which may crash or time out."""
 from __future__ import annotations
 
 import enum
@@ -18,14 +18,14 @@ class StatusKind(enum.IntEnum):
 
 
 class MapResult:
-    """How a call ended, and its value or exception."""
+    """How a call ended, with its result or exception."""
 
     def __init__(self, status: StatusKind, value: Any):
         self.status, self.value = status, value
 
 
 def _serve(pipe: Any, initializer: Any, initargs: Any) -> None:
-    """The process: one call after another, until the pipe is closed."""
+    """The worker's loop: executes calls until the pipe is closed."""
     if initializer is not None:
         initializer(*initargs)
     while True:
@@ -39,12 +39,12 @@ def _serve(pipe: Any, initializer: Any, initargs: Any) -> None:
             out = StatusKind.EXCEPTION, error
         try:
             pipe.send(out)
-        except Exception as error:  # what cannot be pickled
+        except Exception as error:  # not picklable
             pipe.send((StatusKind.EXCEPTION, RuntimeError(f"{type(error).__name__}: {error}")))
 
 
 class PopenWorker:
-    """One process. Functions and values travel as pickles."""
+    """One worker process. Functions and values are pickled."""
 
     def __init__(self, initializer: Callable[..., Any] | None = None, initargs: Sequence[Any] = (), maximum_uses: int | None = None, stdout: Any = None, stderr: Any = None):
         if initializer is not None and not callable(initializer):
@@ -66,7 +66,7 @@ class PopenWorker:
         return self._process is not None and self._process.is_alive()
 
     def kill(self) -> None:
-        """Ends the process and waits for it."""
+        """Kills the process and waits for it."""
         if self._process is not None:
             self._pipe.close()
             self._process.kill()
@@ -74,7 +74,7 @@ class PopenWorker:
             self._process = None
 
     def send(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None, timeout: float | None = None) -> None:
-        """Starts a call; recv gives its result."""
+        """Starts a call; recv returns its result."""
         if self._process is not None and self._maximum is not None and self._uses >= self._maximum:
             self.kill()
         if not self.is_alive():
@@ -84,7 +84,8 @@ class PopenWorker:
         self._pipe.send((fn, tuple(args), dict(kwargs or {})))
 
     def recv(self) -> Any:
-        """The result, or the exception of the call. TimeoutError: it took too long and was ended. ChildProcessError: the process ended."""
+        """The result, or raises the call's exception. TimeoutError: it took too long and was killed. ChildProcessError: the process
+        died."""
         if self._process is None:
             raise RuntimeError("recv before send")
         if not self._pipe.poll(self._timeout):
@@ -103,11 +104,11 @@ class PopenWorker:
         try:
             self.kill()
         except Exception:
-            pass  # the interpreter ends
+            pass  # the interpreter is shutting down
 
 
 class PopenPoolExecutor:
-    """So many processes; calls are futures."""
+    """A pool of worker processes whose calls are futures."""
 
     def __init__(self, max_workers: int | None = None, timeout: float | None = None, initializer: Callable[..., Any] | None = None, initargs: Sequence[Any] = (),
                  maximum_process_uses: int | None = None, stdout: Any = None, stderr: Any = None):
@@ -125,7 +126,7 @@ class PopenPoolExecutor:
     def _run(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
         worker = self._idle.get()
         try:
-            with self._lock:  # processes are made one after another
+            with self._lock:  # start one process at a time
                 worker.send(fn, args, kwargs, self._timeout)
             return worker.recv()
         finally:
@@ -135,7 +136,7 @@ class PopenPoolExecutor:
         return self._threads.submit(self._run, fn, args, kwargs)
 
     def map_with_error_catching(self, fn: Callable[..., Any], iterator: Iterable[Any]) -> Iterator[MapResult]:
-        """fn(value) of each value in order, with how each ended."""
+        """fn(value) for each value, in order, with the status of each call."""
         for future in [self.submit(fn, value) for value in iterator]:
             try:
                 yield MapResult(StatusKind.COMPLETE, future.result())

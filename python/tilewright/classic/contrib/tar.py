@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files bundled in an archive: an fcompile for `.tar`."""
+"""Bundles files into an archive: an fcompile for `.tar`."""
 from __future__ import annotations
 
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def tar(output: str, files: Any, **_: Any) -> None:
-    """A compressed archive of files, each under its own name."""
+    """A compressed archive of the files, each under its base name."""
     files = [files] if isinstance(files, str) else list(files)
     names = [os.path.basename(f) for f in files]
     if len(set(names)) != len(names):
@@ -22,7 +22,7 @@ tar.output_format = "tar"  # type: ignore[attr-defined]
 
 
 def untar(tar_file: str, directory: str) -> None:
-    """The archive's plain files; names that lead out of the folder are refused."""
+    """Extracts the regular files; names that lead outside of the folder are rejected."""
     with tarfile.open(tar_file) as archive:
         for member in archive.getmembers():
             if not member.isfile() or os.path.isabs(member.name) or ".." in member.name.split("/"):

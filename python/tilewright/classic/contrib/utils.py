@@ -12,7 +12,8 @@ from typing import Any
 
 
 class TempDirectory:
-    """A folder that is removed with the object. `relpath(name)` is a path in it as text, `folder / name` as a pathlib.Path; `path` is the folder."""
+    """A folder that is deleted with the object. `relpath(name)` is a path in it as a string, `folder
+    name` as a pathlib.Path; `path` is the folder."""
 
     _keep_for_debug = False
 
@@ -24,7 +25,7 @@ class TempDirectory:
     @classmethod
     @contextlib.contextmanager
     def set_keep_for_debug(cls, set_to: bool = True) -> Iterator[None]:
-        """Folders made inside of the `with` stay."""
+        """Keeps the folders created inside the `with`."""
         before, cls._keep_for_debug = cls._keep_for_debug, set_to
         try:
             yield
@@ -65,7 +66,7 @@ def tempdir(custom_path: str | None = None, keep_for_debug: bool = False) -> Tem
 
 
 def is_source_path(path: str) -> bool:
-    """Whether the text is the path of a C, C++ or CUDA file rather than source text."""
+    """Whether the string is the path of a C, C++ or CUDA file, as opposed to source text."""
     return os.path.exists(path) or (path.count("\n") == 0 and path.endswith((".cc", ".cpp", ".c", ".cu", ".h")))
 
 
@@ -74,7 +75,7 @@ def which(exec_name: str) -> str | None:
 
 
 class FileLock:
-    """`with FileLock(path):` others that ask for the file's lock wait, in this process and in others."""
+    """`with FileLock(path):` an exclusive lock on the file, across threads and processes."""
 
     def __init__(self, path: str):
         self.path = path

@@ -17,7 +17,7 @@ from ..transform import PassContext
 
 
 class FunctionLibrary(BuiltLibrary):
-    """A library of functions that are called with tensors: `lib["name"](a, b, c)`, `lib(a, b, c)` for its first."""
+    """A library of tensor functions: `lib["name"](a, b, c)`, or `lib(a, b, c)` for the first one."""
 
     def get_function(self, name: str, query_imports: bool = False) -> Any:
         if name == "get_func_names":
@@ -26,7 +26,7 @@ class FunctionLibrary(BuiltLibrary):
 
 
 class FunctionFactory(ExecutorFactoryModule):
-    """What a FunctionLibrary is exported from."""
+    """The exportable form of a FunctionLibrary."""
 
     def __init__(self, built: Any, names: list[str], target: list[Target], runtime: Runtime):
         super().__init__(built, names[0], target, Executor("graph"), runtime, None)
@@ -38,8 +38,8 @@ class FunctionFactory(ExecutorFactoryModule):
 
 
 def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> LoopModule:
-    """The loops of a schedule for these arguments, inputs and outputs in any order. Printing shows them as the schedule says, before they
-    are unrolled and vectorised. Errors: 101 (an input that is missing, a stage in a loop that does not hold its readers)."""
+    """Lowers a schedule to loops with these parameters, inputs and outputs in any order. Printed loops are shown as scheduled, before
+    unrolling and vectorisation. Errors: 101 (a missing input, a stage computed at a loop that does not enclose its consumers)."""
     if isinstance(inp, LoopModule):
         return _passed(inp)
     if isinstance(inp, PrimFunc):
@@ -50,7 +50,7 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
 
 
 def _passed(mod: LoopModule) -> LoopModule:
-    """After the passes that a script asks for with PassContext(config={"tir.add_lower_pass": [(phase, pass), ...]})."""
+    """Applies the passes of PassContext(config={"tir.add_lower_pass": [(phase, pass), ...]})."""
     for _, step in sorted(PassContext.current().config.get("tir.add_lower_pass", []), key=lambda item: int(item[0])):
         made = step(mod)
         if not isinstance(made, LoopModule):
@@ -60,7 +60,7 @@ def _passed(mod: LoopModule) -> LoopModule:
 
 
 def _with_rules(lowered: Any, target: Target) -> Any:
-    """Intrinsics as register_intrin_lowering says for the target."""
+    """Lowers intrinsics by the rules of register_intrin_lowering for the target."""
     rules: dict[str, Any] = {**registered("default.FLowerIntrinsic"), **registered(f"{target.kind.name}.FLowerIntrinsic")}
     if not rules:
         return lowered
@@ -73,7 +73,7 @@ def _with_rules(lowered: Any, target: Target) -> Any:
 
 
 def lowered_for(sch: Schedule, args: Any, name: str, target: Target) -> Any:
-    """The loops of a schedule as a library for the target takes them."""
+    """Lowers a schedule's loops for code generation by the target."""
     return _with_rules(lower(sch, args, name)[name]._lowered, target)
 
 
@@ -82,7 +82,7 @@ def schedule_to_module(sch: Schedule, args: Any = None, name: str = "main", bind
 
 
 def _functions(inputs: Any, args: Any, name: str, binds: Any) -> list[Any]:
-    """The lowered functions of what a build is given."""
+    """The lowered functions of build's first argument."""
     if isinstance(inputs, Schedule):
         return [lower(inputs, args, name, binds)[name]]
     if isinstance(inputs, PrimFunc):
@@ -98,9 +98,9 @@ def _functions(inputs: Any, args: Any, name: str, binds: Any) -> list[Any]:
 
 
 def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = None, runtime: Any = None, name: str = "default_function", binds: Any = None) -> FunctionLibrary:
-    """A library of functions: of a schedule and its arguments, of what `lower` gave, or of several of those.
+    """Builds a library from a schedule and its arguments, from what `lower` returned, or from a list of those.
 
-    Errors: tilewright.Error (101: as lower, or a loop that is bound to a device's thread; 401)."""
+    Errors: tilewright.Error (101: as for lower, or a loop bound to a GPU thread; 401)."""
     prepared = _functions(inputs, args, name, binds)
     if not prepared:
         raise ValueError("there is no function to build")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of the classic stack: `python -m tilewright.as_tvm -m tvm.exec.rpc_server`."""
+"""Command-line programs of the classic stack: `python -m tilewright.as_tvm -m tvm.exec.rpc_server`."""

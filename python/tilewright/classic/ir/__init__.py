@@ -27,7 +27,7 @@ _LOOPS = (_core.PrimExpr, _core.Stmt)
 
 
 def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
-    """Whether two modules, expressions, types, attributes or containers of them say the same; names of bound variables do not count."""
+    """Whether two modules, expressions, types, attributes or containers of them are equal up to the names of bound variables."""
     if isinstance(lhs, (list, tuple)) and isinstance(rhs, (list, tuple)):
         return len(lhs) == len(rhs) and all(structural_equal(a, b, map_free_vars) for a, b in zip(lhs, rhs))
     if isinstance(lhs, dict) and isinstance(rhs, dict):
@@ -53,7 +53,7 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
 
 
 def _equal_when_typed(lhs: Any, rhs: Any, map_free_vars: bool) -> bool:
-    """What a text leaves out is found when it is read: two expressions of which one lacks types."""
+    """Compares two expressions of which one lacks types after inferring them, as the parser does."""
     from ..relay.expr import infer_type
     try:
         return _core.structural_equal(infer_type(lhs), infer_type(rhs), map_free_vars)
@@ -62,13 +62,13 @@ def _equal_when_typed(lhs: Any, rhs: Any, map_free_vars: bool) -> bool:
 
 
 def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
-    """ValueError with both texts when they differ."""
+    """ValueError with both texts if they differ."""
     if not structural_equal(lhs, rhs, map_free_vars):
         raise ValueError(f"StructuralEqual check failed:\n{lhs}\nand\n{rhs}")
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
-    """Equal for what is structurally equal, in every process; a free variable is itself unless map_free_vars."""
+    """A hash that is equal for structurally equal values, in every process; free variables are hashed by identity unless map_free_vars."""
     def of(parts: Any) -> int:
         return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little") >> 1
     if isinstance(node, (list, tuple)):
@@ -87,7 +87,7 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
 
 
 def _type_form(t: Any, names: dict[Any, int]) -> Any:
-    """A type as its parts, with bound variables by number."""
+    """A type as nested tuples, with bound variables numbered."""
     if isinstance(t, TypeVar):
         return ("variable", names[t]) if t in names else ("free", t.name_hint)
     if isinstance(t, FuncType):
@@ -97,7 +97,7 @@ def _type_form(t: Any, names: dict[Any, int]) -> Any:
         return "tuple", [_type_form(f, names) for f in t.fields]
     if isinstance(t, TypeCall):
         return t.func.name_hint, [_type_form(a, names) for a in t.args]
-    if isinstance(t, TensorType):  # every size that nobody knows is one
+    if isinstance(t, TensorType):  # all unknown sizes compare equal
         return "tensor", ["?" if "?" in str(d) else str(d) for d in t.shape], t.dtype
     return str(t)
 
@@ -126,7 +126,7 @@ def save_json(node: Any) -> str:
 
 
 def load_json(json_str: str) -> Any:
-    """What save_json wrote, here or there; a function of the classic stack is "main" of a module. Error: 303."""
+    """Reads what save_json wrote, here or in the classic stack, where a function becomes a module's "main". Error: 303."""
     from . import json_reader
     if json_reader.is_value(json_str):
         return json_reader.load(json_str, load_json)
@@ -150,12 +150,12 @@ def _reduce(self: Any) -> tuple[Any, tuple[str]]:
 for _class in (_core.IRModule, _core.Expr, _core.Type):
     _class.__reduce__ = _reduce
 
-# Says in a file's attributes which part of main was saved.
+# A file attribute that tells which part of main was saved.
 _PART = "tilewright_part"
 
 
 def make_node(type_key: str, **kwargs: Any) -> Any:
-    """A node by its classic key: DictAttrs, attrs of operators ("relay.attrs.Conv2DAttrs"), IntImm and the like."""
+    """Creates a node by its classic type key: DictAttrs, operator attributes ("relay.attrs.Conv2DAttrs"), IntImm and the like."""
     from ..relay.expr import DictAttrs
     if type_key == "DictAttrs":
         return DictAttrs(kwargs)
@@ -175,7 +175,7 @@ def make_node(type_key: str, **kwargs: Any) -> Any:
 
 
 def _test_attrs(values: dict[str, Any]) -> Any:
-    """The attributes that the classic stack tests attributes with: axis=10, name, padding, func."""
+    """The attributes with which the classic stack tests attributes: axis=10, name, padding, func."""
     from ..relay.expr import DictAttrs
     unknown = set(values) - {"axis", "name", "padding", "func"}
     if unknown or "name" not in values:
@@ -184,7 +184,7 @@ def _test_attrs(values: dict[str, Any]) -> Any:
 
 
 class Node(abc.ABC):
-    """What expressions, types, modules and attributes have in common: `isinstance(x, Node)`."""
+    """Common base of expressions, types, modules and attributes: `isinstance(x, Node)`."""
 
 
 for _kind in (_core.Expr, _core.Type, _core.IRModule, _core.Attrs, _core.Pattern):
@@ -193,7 +193,7 @@ Object = Node
 
 
 class CallingConv:
-    """How a function of loops is called, by number."""
+    """Calling conventions of loop functions, by number."""
     DEFAULT, C_PACKED_FUNC, DEVICE_KERNEL_LAUNCH = 0, 1, 2
 
 
@@ -207,7 +207,7 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
     return register(op_name, attr_key, value, level)
 
 
-# Classic files, and where their content is.
+# Classic module files and the modules here that have their contents.
 _FILES = {"adt": "..relay.adt", "attrs": "..relay.expr", "base": "..ir", "container": "..runtime.container", "expr": "..relay.expr", "function": "..relay.expr",
           "op": ".op", "tensor_type": ".ty", "type": ".ty", "type_relation": ".ty"}
 

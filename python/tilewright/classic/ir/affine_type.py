@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the passes over quantised networks know of a value: its scale, zero point and dtype."""
+"""Affine types: a quantised value's scale, zero point and dtype, for passes over quantised networks."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class AffineType:
-    """Base of the two."""
+    """Base class of affine types."""
 
 
 class TensorAffineType(AffineType):
-    """real = scale * (integer - zero_point); one of each for every channel of `axis`, or one for all."""
+    """real = scale * (integer - zero_point), with one pair per channel of `axis`, or one for the tensor."""
 
     def __init__(self, scale: Any, zero_point: Any, dtype: str, axis: int = -1):
         self.scale, self.zero_point, self.dtype, self.axis = scale, zero_point, dtype, int(axis)
@@ -29,7 +29,7 @@ class TensorAffineType(AffineType):
 
 
 class TupleAffineType(AffineType):
-    """Of each field of a tuple."""
+    """The affine types of a tuple's fields."""
 
     def __init__(self, types: Sequence[TensorAffineType]):
         self.types = list(types)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages about a module, collected and shown by a renderer of the script's choice."""
+"""Diagnostics about a module, collected and shown by a replaceable renderer."""
 from __future__ import annotations
 
 import enum
@@ -29,7 +29,7 @@ class DiagnosticRenderer:
 
 
 class DiagnosticContext:
-    """`emit` collects; `render` shows them, and raises where one is an error."""
+    """`emit` collects diagnostics; `render` shows them and raises if one is an error."""
 
     def __init__(self, module: Any, renderer: DiagnosticRenderer | None = None):
         self.module, self.renderer, self.diagnostics = module, renderer or get_renderer(), []  # type: ignore[var-annotated]
@@ -57,7 +57,7 @@ def get_renderer() -> DiagnosticRenderer:
 
 
 def override_renderer(render_func: Callable[[DiagnosticContext], None] | None) -> None:
-    """The renderer of contexts that are made from now on; None puts the usual one back."""
+    """Sets the renderer of contexts created from now on; None restores the default."""
     _renderer[:] = [DiagnosticRenderer(render_func)] if render_func else []
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A registered function as an object that has a name: it is called, and saved by its name."""
+"""A registered function as an object with a name: callable, and serialised by name."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,7 @@ from ..registry import get_global_func
 
 
 class EnvFunc:
-    """`EnvFunc.get("my.function")(x)`; ValueError where no function has the name."""
+    """`EnvFunc.get("my.function")(x)`; ValueError if the function is not registered."""
 
     def __init__(self, name: str):
         self.name = name

@@ -31,7 +31,7 @@ _METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", 
 
 
 def pass_instrument(pi_cls: Any = None) -> Any:
-    """Decorator: objects of the class are instruments."""
+    """Class decorator: instances are instruments."""
     def wrap(cls: type) -> type:
         for method in _METHODS:
             if hasattr(cls, method) and not callable(getattr(cls, method)):
@@ -42,7 +42,7 @@ def pass_instrument(pi_cls: Any = None) -> Any:
 
 
 class PassTimingInstrument(PassInstrument):
-    """Times every pass. `render()` must be called inside the context; leaving the context forgets."""
+    """Times every pass. Call `render()` inside the context; leaving it discards the times."""
 
     def __init__(self) -> None:
         self._done: list[tuple[int, str, float]] = []
@@ -62,13 +62,13 @@ class PassTimingInstrument(PassInstrument):
         self._done[place] = (self._done[place][0], name, 1e6 * (time.perf_counter() - start))
 
     def render(self) -> str:
-        """Microseconds of each pass, those inside another one indented below it."""
+        """Microseconds of each pass, nested passes indented."""
         total = sum(us for depth, _, us in self._done if depth == 0) or 1.0
         return "".join(f"{'	' * depth}{name}: {us:.0f}us [{us:.0f}us] ({100 * us / total:.2f}%)\n" for depth, name, us in self._done)
 
 
 class PassPrintingInstrument(PassInstrument):
-    """Prints the module before and after the passes that are named."""
+    """Prints the module before and after the named passes."""
 
     def __init__(self, print_before_pass_names: Any = (), print_after_pass_names: Any = ()):
         self._before, self._after = set(print_before_pass_names), set(print_after_pass_names)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the classic JSON of values that are no module and no function: containers, strings, numbers, operators, types, variables, index
-expressions, parts of programs; of version 0.6, which wrote strings in place and had other keys, too."""
+"""Reads the classic JSON of values other than modules and functions: containers, strings, numbers, operators, types, variables, index
+expressions and Relay expressions; also of version 0.6, which inlined strings and used other keys."""
 from __future__ import annotations
 
 import json
@@ -16,7 +16,7 @@ from .env_func import EnvFunc
 from .json_values import RELAY
 from .ty import FuncType, GlobalTypeVar, IncompleteType, PointerType, PrimType, TensorType, TupleType, TypeCall, TypeKind, TypeVar
 
-# What only the reader of whole functions knows: it is read as the body of one.
+# Node types that only the function reader handles: such a root is read as the body of a function.
 _IN_FUNCTIONS = ("relay.Call", "relay.Constant", "relay.Function", "relay.If", "relay.Let", "relay.Match", "relay.RefCreate", "relay.RefRead", "relay.RefWrite", "relay.Tuple",
                  "relay.TupleGetItem")
 _BINARY = ("Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod", "Min", "Max", "EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or")
@@ -24,7 +24,7 @@ _BARE = ("relay.Op", "relay.TypeVar", "relay.GlobalTypeVar", "relay.GlobalVar", 
 
 
 def is_value(text: str) -> bool:
-    """Whether the root of a JSON text is for this reader."""
+    """Whether this reader handles the root of a JSON text."""
     try:
         graph = json.loads(text)
         key = graph["nodes"][graph["root"]]["type_key"]
@@ -42,7 +42,7 @@ class _Reader:
         self._open: set[int] = set()
 
     def read(self, index: int) -> Any:
-        """A node that is met again is the same value."""
+        """Reads a node; repeated references give the same value."""
         if not 0 <= index < len(self._nodes):
             raise ValueError(f"there is no node {index}")
         if index in self._open:
@@ -79,7 +79,7 @@ class _Reader:
         return self.read(int(attrs.get(name, 0)))
 
     def _text(self, attrs: Any, name: str) -> str:
-        """Strings stand in place in old files, as nodes in others."""
+        """Strings are inlined in old files, nodes in newer ones."""
         value = attrs[name]
         if not self._in_place and str(value).isdigit() and int(value) < len(self._nodes):
             read = self.read(int(value))
@@ -88,7 +88,7 @@ class _Reader:
         return str(value)
 
     def _body(self, index: int) -> Any:
-        """An expression, read as the result of a function."""
+        """An expression, read as the body of a function."""
         nodes = list(self._nodes)
         nodes += [{"type_key": "Array"}, {"type_key": "relay.Function", "attrs": {"_checked_type_": "0", "attrs": "0", "body": str(index), "params": str(len(nodes)), "ret_type": "0",
                                                                                 "span": "0", "type_params": str(len(nodes))}}]
@@ -97,7 +97,7 @@ class _Reader:
     def _named(self, attrs: Any) -> str:
         return self._text(attrs, "name_hint") if "name_hint" in attrs else str(self._part(attrs, "var").name)
 
-    # --- by key
+    # --- readers by type key
     def _relay_var(self, node: Any, attrs: Any, data: Any) -> Any:
         from ..relay.expr import Var
         identity = self._nodes[int(attrs["vid"])]["attrs"]
@@ -196,7 +196,7 @@ assert hasattr(_Reader, "_" + RELAY.replace(".", "_").lower())
 
 
 def load(text: str, relay: Callable[[str], Any]) -> Any:
-    """What save_json wrote, and what the classic stack wrote of the same kinds. ValueError for damaged text."""
+    """Reads values that save_json or the classic stack wrote. ValueError if the text is damaged."""
     graph = json.loads(text)
     try:
         return _Reader(graph, relay).read(int(graph["root"]))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classic JSON of values that are no Relay: containers, strings, numbers, operators, functions by name, attributes. Relay inside of them
-stands there as its own JSON."""
+"""The classic JSON of values other than Relay: containers, strings, numbers, operators, functions by name, attributes. Relay inside of
+them is embedded as its own JSON."""
 from __future__ import annotations
 
 import json
@@ -14,12 +14,12 @@ from ..tir import Var as TirVar
 from .env_func import EnvFunc
 from .ty import GlobalTypeVar, PointerType, PrimType
 
-# Relay (a type, an expression, a module) as a node of a container.
+# A Relay type, expression or module embedded in a container.
 RELAY = "tilewright.Relay"
 
 
 def _plain(value: Any) -> Any:
-    """Numbers, texts and lists of Python's own."""
+    """Numbers, strings and lists as plain Python values."""
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -34,7 +34,7 @@ class _Writer:
         self._variables: dict[int, int] = {}
 
     def add(self, value: Any) -> int:
-        if isinstance(value, TirVar):  # one that is met again is the same one
+        if isinstance(value, TirVar):  # a shared variable stays shared
             if hash(value) in self._variables:
                 return self._variables[hash(value)]
             self._variables[hash(value)] = len(self.nodes)
@@ -86,7 +86,7 @@ class _Writer:
 
 
     def _expression(self, value: Any) -> dict[str, Any]:
-        """An expression of the loop IR: its operands by name."""
+        """A TIR expression with its operands by field name."""
         names = ("a", "b") if isinstance(value, tir_expr.BinaryOpExpr) else _OPERANDS.get(value._kind)
         if names is None:
             raise TypeError(f"there is no JSON of a {value._kind} of the loop IR; there is of variables, numbers, operators, casts and choices")
@@ -98,7 +98,7 @@ _OPERANDS = {"Cast": ("value",), "Select": ("condition", "true_value", "false_va
 
 
 def can_save(value: Any) -> bool:
-    """Whether a value has a form here rather than as Relay."""
+    """Whether a value is written in this form, not as Relay."""
     from ..relay.expr import DictAttrs, GlobalVar, Op
     from ..target import Target
     return isinstance(value, (Op, Target, GlobalVar, GlobalTypeVar, PrimType, PointerType, tir_expr.PrimExpr, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None

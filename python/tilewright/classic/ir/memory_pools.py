@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory pools that a program in C brings for a model: relay.build(..., workspace_memory_pools=, constant_memory_pools=), docs/aot.md.
-A pool's name is a member of the interface's struct, and size_hint_bytes what it holds at most; the rest describes."""
+"""Memory pools that a C program provides for a model: relay.build(..., workspace_memory_pools=, constant_memory_pools=), docs/aot.md. A
+pool's name becomes a member of the interface struct, and size_hint_bytes is its capacity; the other fields are informational."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class PoolInfoProperties:
 
 
 class PoolInfo:
-    """A pool's name, the targets that reach it, and what is known of its memory."""
+    """A pool's name, the targets that can access it, and its properties."""
 
     READ_WRITE_ACCESS, READ_ONLY_ACCESS = "rw", "ro"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an IRModule offers beyond functions by name: data types, the prelude, updates."""
+"""Methods of IRModule beyond functions by name: data types, the prelude, updates."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ def _getitem(self: Any, key: Any) -> Any:
 
 
 def _update(self: Any, other: Any) -> None:
-    """Takes over the functions and types of another module, or of a dict."""
+    """Adds the functions and types of another module or a dict, replacing those of the same name."""
     self._update(other if isinstance(other, _Graph) else _Graph(dict(other)))
 
 
@@ -57,8 +57,8 @@ def _get_type(self: Any, name: str) -> list[Any]:
 
 
 def _import_from_std(self: Any, file_to_import: str) -> None:
-    """prelude.rly: List, Option, Tree and what works on them. nat.rly: natural numbers. core.rly and gradient.rly add nothing:
-    operators need no aliases."""
+    """Imports a standard file. prelude.rly: List, Option, Tree and their functions. nat.rly: natural numbers. core.rly and gradient.rly
+    add nothing: operators need no aliases."""
     if file_to_import == "nat.rly":
         from ..relay.testing.nat import TEXT
         self._update(_from_text(TEXT))
@@ -98,7 +98,7 @@ def _type_definitions(self: Any) -> dict[Any, Any]:
 
 
 def _with_attr(self: Any, attr_key: str, attr_value: Any) -> Any:
-    """A copy with an attribute. Text travels in the module's own text and into libraries; other values stay with this object and its copies."""
+    """A copy with an attribute. String values are kept in the module's text and in libraries; others only in this object and its copies."""
     out = self.copy()
     out.__dict__["_attributes"] = dict(self.__dict__.get("_attributes", {}))
     if isinstance(attr_value, str):
@@ -129,7 +129,7 @@ for _name, _value in {
     setattr(_Graph, _name, _value)
 
 class _Kind(type):
-    """What `IRModule` is: graph modules, and modules of loops where the functions are."""
+    """Makes `isinstance(x, IRModule)` true for graph modules and for modules of loop functions."""
 
     def __call__(cls, functions: Any = None, *args: Any, **kwargs: Any) -> Any:
         if isinstance(functions, Mapping) and any(isinstance(f, PrimFunc) for f in functions.values()):
@@ -144,7 +144,7 @@ class _Kind(type):
 
 
 class IRModule(metaclass=_Kind):
-    """Functions by name: of a graph, or, where they are tir.PrimFunc, of loops."""
+    """Functions by name: graph functions, or loops (tir.PrimFunc)."""
 
 
 __all__ = ["IRModule"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of expressions. They are equal when they say the same."""
+"""Types of expressions, compared structurally."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ Type = _core.Type
 
 
 class TypeKind:
-    """Kinds of type variables; all but AdtHandle are accepted and mean a type."""
+    """Kinds of type variables; all but AdtHandle are accepted and treated as Type."""
     Type, ShapeVar, BaseType, Constraint, AdtHandle, TypeData = range(6)
     Shape = ShapeVar
 
 
-# What classic types have that ours need not: constraints between type variables, and places in a text.
+# Attributes of classic types that have no meaning here: type constraints and source spans.
 Type.span = None
 Type.type_constraints = []
 
 
 class TensorType(Type):
-    """`TensorType((1, 3, 224, 224), "float32")`; a dimension is a number, `relay.Any()` or a symbol."""
+    """`TensorType((1, 3, 224, 224), "float32")`; a dimension is an integer, `relay.Any()` or a symbol."""
 
     def __init__(self, shape: Any = (), dtype: Any = "float32"):
         super().__init__(_core.tensor_type(shape, dtype if isinstance(dtype, str) else np.dtype(dtype).name))
@@ -41,7 +41,7 @@ class TensorType(Type):
 
     @property
     def concrete_shape(self) -> tuple[int, ...]:
-        """Errors: TypeError when a dimension is no number."""
+        """The shape as integers. TypeError if a dimension is not constant."""
         return tuple(int(d) for d in self.shape)
 
 
@@ -70,12 +70,12 @@ class RelayRefType(Type):
     value = property(lambda self: self._fields[0])
 
 
-# Kinds of type variables that are no types of values; the compiler itself has no use for them.
+# Kinds of type variables, kept here because the compiler does not use them.
 _kinds: dict["TypeVar", int] = {}
 
 
 class TypeVar(Type):
-    """A variable of a polymorphic function or type; two of one name are different."""
+    """A variable of a polymorphic function or type; each is distinct, even if names are equal."""
 
     def __init__(self, name_hint: str, kind: int = TypeKind.Type):
         super().__init__(_core.variable_type(name_hint))
@@ -96,7 +96,7 @@ class TypeVar(Type):
 
 
 class IncompleteType(Type):
-    """Not known yet."""
+    """A type that is not known yet."""
 
     def __init__(self, kind: int = TypeKind.Type):
         super().__init__(_core.incomplete_type())
@@ -104,7 +104,7 @@ class IncompleteType(Type):
 
 
 class TypeCall(Type):
-    """A data type over its arguments: `List[A]`."""
+    """A data type applied to arguments: `List[A]`."""
 
     def __init__(self, func: Any, args: Sequence[Any]):
         super().__init__(_core.data_type(func if isinstance(func, str) else func.name_hint, list(args)))
@@ -117,7 +117,7 @@ class TypeCall(Type):
 
 
 class GlobalTypeVar(Type):
-    """The name of a data type: `List(a)` is the type over `a`."""
+    """The name of a data type; calling it applies the type: `List(a)`."""
 
     def __init__(self, name_hint: str, kind: int = TypeKind.AdtHandle):
         super().__init__(_core.data_type(name_hint, []))
@@ -148,12 +148,12 @@ def type_has_any(tensor_type: TensorType) -> bool:
 
 
 def is_dynamic(tensor_type: Any) -> bool:
-    """Whether a type has a size that is not known."""
+    """Whether a type has an unknown size."""
     return any(map(is_dynamic, tensor_type.fields)) if isinstance(tensor_type, TupleType) else type_has_any(tensor_type)
 
 
 class PrimType:
-    """The type of a number in loops: `PrimType("int32")`. Relay's own numbers are tensors of rank 0."""
+    """The type of a scalar in loops: `PrimType("int32")`. Relay scalars are tensors of rank 0."""
 
     def __init__(self, dtype: str):
         self.dtype = str(dtype)
@@ -172,7 +172,7 @@ class PrimType:
 
 
 class PointerType:
-    """The type of memory that loops read: what its elements are, and where it lies."""
+    """A pointer type in loops: element type and storage scope."""
 
     def __init__(self, element_type: Any, storage_scope: str = ""):
         self.element_type, self.storage_scope = element_type, storage_scope
@@ -185,11 +185,12 @@ class PointerType:
 
 
 class TypeConstraint:
-    """Base of what a function's type may ask of its variables. Types are inferred by the operators' own rules: there are none of a script's."""
+    """Base of constraints on a function's type variables. Type inference uses only the operators' own rules, so that scripts cannot add
+    any."""
 
 
 class TypeRelation(TypeConstraint):
-    """A relation between types by a function: it describes, nothing solves it."""
+    """A relation between types given by a function; kept as a description, type inference does not solve it."""
 
     def __init__(self, func: Any, args: Sequence[Any], num_inputs: int, attrs: Any):
         self.func, self.args, self.num_inputs, self.attrs = func, list(args), int(num_inputs), attrs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models for devices without an operating system (docs/micro.md): `export_model_library_format` writes what their build takes, `generate_project` makes a whole
-program of it, and a Session runs it there."""
+"""Models for bare-metal devices (docs/micro.md): `export_model_library_format` writes the input of their build, `generate_project` makes
+a complete program of it, and a Session runs it on the device."""
 from . import project_api
 from .model_library_format import UnsupportedInModelLibraryFormatError, export_model_library_format
 from .project import (GeneratedProject, TemplateProject, TemplateProjectError, UnsupportedPlatformError, generate_project, generate_project_from_mlf,

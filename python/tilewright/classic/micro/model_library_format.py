@@ -12,12 +12,12 @@ from ..relay.executor_factory import ExecutorFactoryModule
 
 
 class UnsupportedInModelLibraryFormatError(Exception):
-    """The module has a part that the format has no place for."""
+    """The module has a part that the format cannot represent."""
 
 
 def export_model_library_format(mods: Any, file_name: str | os.PathLike[str]) -> pathlib.Path:
-    """Writes what relay.build gave, or a list of such, as a tar; its path. The time in it is $SOURCE_DATE_EPOCH's, or 1970: the same models
-    give the same bytes.
+    """Writes the result of relay.build, or of several, as a tar file; returns its path. The export time is $SOURCE_DATE_EPOCH or 1970,
+    so that equal models give equal bytes.
 
     Errors: UnsupportedInModelLibraryFormatError (imported modules), 101 (two models of one name), 103."""
     factories = list(mods) if isinstance(mods, (list, tuple)) else [mods]

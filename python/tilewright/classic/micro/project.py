@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates and the projects that they make of models."""
+"""Project templates, and the projects generated from them."""
 from __future__ import annotations
 
 import os
@@ -11,15 +11,15 @@ from .model_library_format import export_model_library_format
 from .project_api import client, server
 from .transport import Transport
 
-_VERSION = "0.9.0"  # of the interface that is mirrored
+_VERSION = "0.9.0"  # of the mirrored interface
 
 
 class TemplateProjectError(Exception):
-    """A project where a template was wanted, or the other way round."""
+    """A project was given instead of a template, or vice versa."""
 
 
 class UnsupportedPlatformError(Exception):
-    """There is no template of this name."""
+    """No template has this name."""
 
 
 def get_microtvm_template_projects(platform: str) -> str:
@@ -70,7 +70,7 @@ class GeneratedProject:
 
 
 class TemplateProject:
-    """What a project is made from."""
+    """A template, from which projects are generated."""
 
     @classmethod
     def from_directory(cls, template_project_dir: str | os.PathLike[str]) -> TemplateProject:
@@ -97,13 +97,13 @@ class TemplateProject:
 
 
 def generate_project(template_project_dir: str | os.PathLike[str], module: Any, generated_project_dir: str | os.PathLike[str], options: dict[str, Any] | None = None) -> GeneratedProject:
-    """A project of what relay.build gave."""
+    """A project for the result of relay.build."""
     return TemplateProject.from_directory(template_project_dir).generate_project(module, generated_project_dir, options)
 
 
 def generate_project_from_mlf(template_project_dir: str | os.PathLike[str], project_dir: str | os.PathLike[str], mlf_path: str | os.PathLike[str],
                               options: dict[str, Any] | None = None) -> GeneratedProject:
-    """A project of a Model Library Format."""
+    """A project for a Model Library Format file."""
     return TemplateProject.from_directory(template_project_dir).generate_project_from_mlf(mlf_path, project_dir, options)
 
 

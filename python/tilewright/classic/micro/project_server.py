@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server of the templates that come with this package, and of the projects that they make: `tilewright micro` does the work."""
+"""The server of the templates of this package and of their projects, implemented by `tilewright micro`."""
 from __future__ import annotations
 
 import os
@@ -43,7 +43,7 @@ class Handler(server.ProjectAPIHandler):
         self._do(_core.build_micro_project, str(self._folder))
 
     def flash(self, options: dict[str, Any]) -> None:
-        """The emulator and this machine take the program as a file."""
+        """Nothing to flash: the emulator and this machine run the program file."""
 
     def open_transport(self, options: dict[str, Any]) -> server.TransportTimeouts:
         self.close_transport()

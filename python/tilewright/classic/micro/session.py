@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session with a device: functions, memory and models of it, as in tvm.rpc."""
+"""A session with a device: access to its functions, memory and models, as in tvm.rpc."""
 from __future__ import annotations
 
 import select
@@ -15,11 +15,11 @@ from .transport import IoTimeoutError, TransportClosedError, TransportTimeouts
 
 
 class SessionTerminatedError(Exception):
-    """The session has ended, or did not begin."""
+    """The session has ended or was not started."""
 
 
 class _Line(threading.Thread):
-    """Carries bytes between a transport, which answers one call at a time, and a socket."""
+    """Forwards bytes between a socket and a transport, which handles one call at a time."""
 
     def __init__(self, transport: Any, end: socket.socket):
         super().__init__(daemon=True)
@@ -38,7 +38,7 @@ class _Line(threading.Thread):
                 except IoTimeoutError:
                     pass
         except (OSError, TransportClosedError):
-            pass  # the session's side hears that the line is closed
+            pass  # the peer sees the socket closed
         finally:
             self._end.close()
 
@@ -87,13 +87,13 @@ class Session:
         return self._open().system_lib()
 
     def create_aot_executor(self, name: str = "") -> Module:
-        """For AotModule. `name`: which of several models."""
+        """The executor for AotModule. `name` selects one of several models."""
         create = self._open().get_function("tvm.aot_executor.create")
         return create(self.get_system_lib(), self.device, name) if name else create(self.get_system_lib(), self.device)
 
 
 def create_local_aot_executor(session: Session, name: str = "") -> AotModule:
-    """The device's model, whose inputs and outputs are set and read from here."""
+    """The device's model, with inputs and outputs accessed from here."""
     return AotModule(session.create_aot_executor(name))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes to and from a device, by its project's server."""
+"""Byte stream to a device, through its project's server."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,7 @@ from .project_api.server import IoTimeoutError, TransportClosedError, TransportT
 
 
 class Transport:
-    """A context: open between `with` and its end."""
+    """A context manager: open inside of its `with`."""
 
     def __init__(self, api_client: client.ProjectAPIClient, options: dict[str, Any]):
         self._api_client, self._options, self._timeouts = api_client, options, None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AutoTVM over a session with a device (docs/micro.md)."""
+"""AutoTVM on a device (docs/micro.md)."""
 from __future__ import annotations
 
 import contextlib
@@ -14,7 +14,8 @@ from .session import Session
 
 
 def autotvm_build_func(*_arguments: Any, **_options: Any) -> None:
-    """For `autotvm.LocalBuilder(build_func=...)`, as the classic stack has it: configurations become Model Library Formats anyway where a module loader runs them."""
+    """For `autotvm.LocalBuilder(build_func=...)`, for compatibility: with a module loader, configurations are always built as Model
+    Library Format."""
     raise RuntimeError("autotvm_build_func goes with autotvm.LocalRunner(module_loader=tvm.micro.AutoTvmModuleLoader(...))")
 
 
@@ -22,7 +23,8 @@ autotvm_build_func.output_format = ".model-library-format"  # type: ignore[attr-
 
 
 class AutoTvmModuleLoader:
-    """For `autotvm.LocalRunner(module_loader=...)`: each configuration becomes a project of the template, is built and flashed, and is measured by the device's timer."""
+    """For `autotvm.LocalRunner(module_loader=...)`: each configuration is built and flashed as a project of the template, and timed by
+    the device."""
 
     def __init__(self, template_project_dir: str | os.PathLike[str], project_options: Mapping[str, Any] | None = None):
         self._template, self._options = pathlib.Path(template_project_dir), dict(project_options or {})

@@ -27,10 +27,10 @@ from .type_functor import TypeFunctor, TypeMutator, TypeVisitor
 from .with_fields import (CallWithFields, ConstantWithFields, FunctionWithFields, IfWithFields, LetWithFields, MatchWithFields, RefCreateWithFields, RefReadWithFields,
                           RefWriteWithFields, TupleGetItemWithFields, TupleWithFields, VarWithFields)
 
-function = expr  # classic files
+function = expr  # classic name of the module
 param_dict = runtime
 RefType = RelayRefType
-Id = Var  # variables are who they are
+Id = Var  # variables are compared by identity
 ADT = adt.TypeData
 Type = ty.Type
 Any = tir.Any
@@ -47,16 +47,16 @@ def pretty_print(obj: typing.Any) -> str:
 
 
 def shape_vars(names: str) -> list[Any]:
-    """Symbolic sizes, by names between spaces."""
+    """Symbolic sizes, from a string of space-separated names."""
     return [tir.Var(n) for n in names.split()]
 
 
 def setrecursionlimit(limit: int) -> None:
-    """Nothing: the compiler's walks do not recurse."""
+    """Does nothing: the compiler's traversals are iterative."""
 
 
 def __getattr__(name: str) -> typing.Any:
-    """Operators of the top level (relay.add, relay.reshape ...), and parts that are loaded when asked for."""
+    """Resolves top-level operators (relay.add, relay.reshape ...) and modules that are loaded on first use."""
     if name in ("data_dep_optimization", "qnn", "quantize", "te_compiler", "testing", "vm"):
         import importlib
         return importlib.import_module(f".{name}", __name__)

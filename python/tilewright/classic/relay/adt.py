@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algebraic data types: constructors, patterns, match, and what a module is told of a type."""
+"""Algebraic data types: constructors, patterns, match expressions, and type definitions of modules."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ _core._set_pattern_classes([PatternWildcard, PatternVar, PatternConstructor, Pat
 
 
 class Constructor(Expr):
-    """`Constructor("Cons", [a, List(a)], List)`; it belongs to a module once the module has the type."""
+    """`Constructor("Cons", [a, List(a)], List)`; it is bound to a module once the type is defined there."""
 
     def __init__(self, name_hint: str, inputs: Sequence[Any], belong_to: GlobalTypeVar):
         super().__init__(_core.make_constructor(name_hint, list(inputs), belong_to.name_hint))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attributes of calls and functions as classic scripts read them."""
+"""Attributes of calls and functions in their classic form."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ def _attrs_getattr(self: Any, name: str) -> Any:
         raise AttributeError(name)
     try:
         if name == "indices_or_sections" and self._fields.get("sections"):
-            name = "sections"  # the two forms of split have one name
+            name = "sections"  # both forms of split use this name
         return as_classic(self._fields[name])
     except KeyError:
         device = _virtual_device(self._fields, name)
@@ -28,7 +28,7 @@ def _attrs_getattr(self: Any, name: str) -> Any:
 
 
 def as_classic(value: Any) -> Any:
-    """An attribute's value as classic scripts read it: numbers have a `value`, lists are equal to tuples of the same numbers."""
+    """An attribute's value in classic form: numbers have a `value`, lists compare equal to tuples of the same numbers."""
     if isinstance(value, bool) or not isinstance(value, (int, list, tuple)):
         return value
     if isinstance(value, int):
@@ -37,14 +37,14 @@ def as_classic(value: Any) -> Any:
 
 
 class AttrFieldInfo(NamedTuple):
-    """What an attribute is called, what it takes and what it means."""
+    """Name, type and description of an attribute."""
     name: str
     type_info: str
     description: str
 
 
 def _virtual_device(fields: Mapping[str, Any], name: str) -> Any:
-    """The device of on_device and device_copy as an object, or None."""
+    """The device of on_device or device_copy as a VirtualDevice, or None."""
     from ..target.virtual_device import VirtualDevice
     before = name.removesuffix("virtual_device")
     kind, number = ("dev_type", "dev_id") if before else ("device_type", "device_id")
@@ -54,7 +54,7 @@ def _virtual_device(fields: Mapping[str, Any], name: str) -> Any:
 
 
 class _AttrsMethods:
-    """Methods of the attributes of a call."""
+    """Methods of call attributes."""
 
     def __getitem__(self: Any, name: str) -> Any:
         try:
@@ -95,7 +95,7 @@ for _name, _method in list(vars(_AttrsMethods).items()):
 
 
 class DictAttrs(dict):
-    """The attributes of a function: `attrs["Compiler"]`, `attrs.Compiler`."""
+    """Attributes of a function: `attrs["Compiler"]`, `attrs.Compiler`."""
 
     _type_key = type_key = "DictAttrs"
 

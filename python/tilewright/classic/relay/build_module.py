@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a module to a library."""
+"""Builds modules to libraries."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def _module_of(ir_mod: Any, params: Any) -> Any:
 
 
 def _targets(target: Any, target_host: Any) -> list[Target]:
-    """Canonical targets, each device's once. ValueError: two for one device."""
+    """Canonical targets, one per device. ValueError: two for one device."""
     if target is None:
         target = Target.current() or "llvm"
     targets = Target.canon_multi_target_and_host(target, target_host)
@@ -42,7 +42,7 @@ def _targets(target: Any, target_host: Any) -> list[Target]:
 
 
 def _processor(targets: list[Target]) -> Target:
-    """What the processor's code is compiled for: the target that is for it, or a host. Error: 401 (none is)."""
+    """The CPU target: the target for the CPU, or else a host of one of the targets. Error 401 if there is none."""
     for candidate in [*targets, *(t.host for t in targets)]:
         if candidate is not None and candidate.makes_code:
             return candidate
@@ -51,8 +51,8 @@ def _processor(targets: list[Target]) -> Target:
 
 
 def _device_targets(targets: list[Target]) -> dict[int, str]:
-    """What kernels placed on other devices are compiled for. Such a device has the processor's memory, and code for its host, or for the
-    processor. Error: 401 (no such code)."""
+    """The targets of kernels on other devices. Such a device shares the CPU's memory, and its code runs on its host, or on the CPU.
+    Error 401 if there is no such code generator."""
     out: dict[int, str] = {}
     for target in targets:
         if target.kind == "ext_dev":
@@ -78,7 +78,7 @@ def _executor_and_runtime(executor: Any, runtime: Any) -> tuple[Executor, Runtim
 
 
 def _pools(pools: Any, kind: type) -> list[PoolInfo]:
-    """The pools of a WorkspaceMemoryPools or ConstantMemoryPools, or a list of them."""
+    """The pools of a WorkspaceMemoryPools or ConstantMemoryPools, or of a list of them."""
     listed = list(pools.pools if isinstance(pools, kind) else pools or [])
     for pool in listed:
         if not isinstance(pool, PoolInfo):
@@ -87,7 +87,7 @@ def _pools(pools: Any, kind: type) -> list[PoolInfo]:
 
 
 def _set_ahead_of_time(options: Any, executor: Executor, workspace: list[PoolInfo], constants: list[PoolInfo], config: Mapping[str, Any]) -> None:
-    """What a program in C asks of the build: its interface, its pools and their planner."""
+    """Sets the ahead-of-time options of the build: interface, pools and their planner."""
     custom, use_io = str(config.get("tir.usmp.custom_algorithm", "")), bool(config.get("tir.usmp.use_workspace_io", False))
     packed = executor.attrs.get("interface-api", "packed") == "packed"
     if use_io and packed:
@@ -102,13 +102,13 @@ def _set_ahead_of_time(options: Any, executor: Executor, workspace: list[PoolInf
 def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Executor = Executor("graph"),
           runtime: Runtime = Runtime("cpp"), workspace_memory_pools: Any = None, constant_memory_pools: Any = None,
           params: Mapping[str, Any] | None = None, mod_name: str = "default", *, kernel_cache: bool | str = True) -> ExecutorFactoryModule:
-    """Builds with the current PassContext (level 2 outside of one). `params` become constants.
+    """Builds with the current PassContext (level 2 by default). `params` become constants.
 
-    target: one, with or without a host, a list, or a dict by device; on_device says what runs where (docs/python.md).
-    executor, runtime: Executor("aot", {"interface-api": "c", "unpacked-api": True}) with Runtime("crt") is for programs in C (docs/aot.md), which
-    alone have memory pools of their own. Executor("graph") walks the plan with any number of threads; Executor("aot") calls one generated function. kernel_cache:
-    see tilewright.compile. Errors: tilewright.Error."""
-    if isinstance(executor, Mapping):  # params came fourth once
+    target: one, with or without a host, a list, or a dict by device; on_device decides what runs where (docs/python.md).
+    executor, runtime: Executor("aot", {"interface-api": "c", "unpacked-api": True}) with Runtime("crt") is for C programs (docs/aot.md),
+    the only ones with memory pools of their own. Executor("graph") interprets the plan with any number of threads; Executor("aot") calls
+    one generated function."""
+    if isinstance(executor, Mapping):  # params was once the fourth argument
         params, executor = executor, Executor("graph")
     executor, runtime = _executor_and_runtime(executor, runtime)
     workspace, constants = _pools(workspace_memory_pools, WorkspaceMemoryPools), _pools(constant_memory_pools, ConstantMemoryPools)
@@ -136,14 +136,14 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
 
 
 def optimize(mod: Any, target: Any = None, params: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-    """The passes of a build alone: (module, params); params are constants of the module by then."""
+    """Runs only the passes of a build: (module, params); params have become constants of the module."""
     context = PassContext.current()
     built = _core.optimize(_module_of(mod, params), context.build_options(_processor(_targets(target, None))), context._bridge())
     return built.optimized, {}
 
 
 def bind_params_by_name(func: Any, params: Mapping[str, Any]) -> Any:
-    """The function (or module) with the parameters of these names replaced by constants. ValueError: two parameters have the name."""
+    """The function (or module) with parameters of these names replaced by constants. ValueError: two parameters have the same name."""
     from .expr import bind, const
     if isinstance(func, _core.IRModule):
         return func.bind_params({name: as_array(value) for name, value in params.items()})
@@ -160,7 +160,7 @@ def build_config(opt_level: int = 2, required_pass: Any = None, disabled_pass: A
 
 
 class BuildModule:
-    """A build step by step: `build` or `optimize`, then the getters. Each of its functions also goes by its name: `bld.mod["get_graph_json"]()`.
+    """A build in steps: `build` or `optimize`, then the getters. Each function is also available by name: `bld.mod["get_graph_json"]()`.
     ValueError before a build."""
 
     _FUNCTIONS = ("build", "optimize", "get_graph_json", "get_module", "list_params", "get_params", "set_params", "get_devices", "get_irmodule",
@@ -199,7 +199,7 @@ class BuildModule:
         return self._factory
 
     def set_params(self, params: Mapping[str, Any]) -> None:
-        """Values that parameters of the next build's main become."""
+        """Sets constant values for parameters of the next build's main."""
         self._params = dict(params)
 
     _set_params = set_params
@@ -222,13 +222,13 @@ class BuildModule:
         return self._built().get_devices()
 
     def get_irmodule(self) -> Any:
-        """The module after the passes: each of its primitive functions is a kernel."""
+        """The module after the passes; each of its primitive functions is a kernel."""
         if self._optimized is None:
             raise ValueError("nothing has been built yet: call build or optimize first")
         return self._optimized
 
     def get_external_modules(self) -> list[Module]:
-        """Modules that the library imports."""
+        """The modules imported by the library."""
         return self._built().module.imported_modules
 
     def get_function_metadata(self) -> dict[str, FunctionInfo]:
@@ -239,13 +239,13 @@ class BuildModule:
 
 
 def create_executor(kind: str = "debug", mod: Any = None, device: Device | None = None, target: Any = "llvm", params: Any = None) -> Any:
-    """`create_executor("graph", mod).evaluate()` is a function of the inputs, by position or name (executors.py)."""
+    """`create_executor("graph", mod).evaluate()` returns a function of the inputs, by position or name (executors.py)."""
     from . import executors
     return executors.create_executor(kind, mod, device, target, params)
 
 
 def __getattr__(name: str) -> Any:
-    """The executors' classic place: build_module.GraphExecutor."""
+    """The classic names of the executors: build_module.GraphExecutor."""
     if name in ("GraphExecutor", "AotExecutor"):
         from . import executors
         return getattr(executors, name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pattern language: `is_op("nn.relu")(wildcard()).match(e)`, `rewrite(callback, e)`, `pattern.partition(e)`, on any expression.
 
-One pattern object stands for one expression; add and multiply match with their operands in either order. has_type, has_shape and has_dtype look at types, so the expression must have them (`relay.transform.InferType`, or a callback with
-require_type=True)."""
+One pattern object matches one expression; add and multiply match with their operands in either order. has_type, has_shape and has_dtype
+need typed expressions (`relay.transform.InferType`, or a callback with require_type=True)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +58,7 @@ class DFPattern(_core.DFPattern):
         return _core.pattern_match(self, _like(expr))
 
     def partition(self, expr: Any, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] | None = None) -> Expr:
-        """Every match as a call of a function with `attrs`; `check` may refuse one."""
+        """Replaces every match by a call of a function with attributes `attrs`; `check` may reject a match."""
         return _core.pattern_partition(self, _like(expr), dict(attrs or {}), check)
 
 
@@ -67,7 +67,7 @@ class WildcardPattern(DFPattern):
         super().__init__(_core.pattern_wildcard())
 
     def redirect_to(self, pat: DFPattern) -> None:
-        """From now on this stands for `pat`, which may hold it: a pattern of chains of any length."""
+        """Makes this pattern refer to `pat`, which may contain it: a pattern for chains of any length."""
         _core.pattern_redirect(self, pat)
 
 
@@ -83,7 +83,7 @@ class ConstantPattern(DFPattern):
 
 
 class ExprPattern(DFPattern):
-    """An operator, or an expression that is structurally the same."""
+    """Matches an operator, or a structurally equal expression."""
 
     def __init__(self, expr: Any):
         super().__init__(_core.pattern_op(expr.name) if isinstance(expr, Op) else _core.pattern_expr(_like(expr)))
@@ -161,7 +161,7 @@ class ShapePattern(DFPattern):
 
 
 class DominatorPattern(DFPattern):
-    """Every path from `parent` to `child` goes through expressions like `path`."""
+    """Matches if every path from `parent` to `child` consists of expressions matched by `path`."""
 
     def __init__(self, parent: DFPattern, path: DFPattern, child: DFPattern):
         super().__init__(_core.pattern_dominates(parent, path, child))
@@ -185,7 +185,7 @@ def is_expr(expr: Any) -> ExprPattern:
 
 
 def is_op(op_name: str) -> ExprPattern:
-    """Error: E302 for an unknown operator."""
+    """A pattern for an operator. Error E302: unknown operator."""
     return ExprPattern(Op(op_name))
 
 
@@ -230,8 +230,8 @@ def match(pattern: DFPattern, expr: Any) -> bool:
 
 
 class DFPatternCallback:
-    """Subclass it: set `self.pattern`, return what takes a match's place from `callback(pre, post, node_map)`. node_map[pattern][0] is
-    what a pattern matched."""
+    """Subclass it: set `self.pattern`, and return the replacement of a match from `callback(pre, post, node_map)`. node_map[pattern][0]
+    is the expression that a pattern matched."""
 
     def __init__(self, require_type: bool = False, rewrite_once: bool = False):
         self.pattern: Any = None
@@ -245,7 +245,7 @@ class DFPatternCallback:
 
 
 def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Any, mod: Any = None) -> Expr:
-    """Until nothing changes. Error: E203 when that does not end."""
+    """Rewrites until nothing changes. Error E203 if that does not terminate."""
     callbacks = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
     if any(c.pattern is None for c in callbacks):
         raise ValueError("a DFPatternCallback must set self.pattern")

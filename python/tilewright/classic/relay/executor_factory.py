@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a build gives: a library with what is known about it."""
+"""The result of a build: a library with its metadata."""
 from __future__ import annotations
 
 import os
@@ -17,7 +17,7 @@ from .backend import Executor, Runtime
 
 
 class FunctionInfo(NamedTuple):
-    """Bytes by target of the device whose memory they are: exactly what a run of the function needs. The functions of the graph by target; kernels have none."""
+    """Bytes of memory that a run of the function needs, by the target of the device. The graph's functions by target; kernels have none."""
     workspace_sizes: dict[Target, int]
     io_sizes: dict[Target, int]
     constant_sizes: dict[Target, int]
@@ -26,7 +26,7 @@ class FunctionInfo(NamedTuple):
 
 
 class ExecutorCodegenMetadata(NamedTuple):
-    """What a caller of the model must know."""
+    """What a caller of the model has to know."""
     inputs: list[str]
     input_tensor_types: list[tuple[str, tuple[int, ...]]]  # (dtype, shape)
     outputs: list[str]
@@ -43,14 +43,14 @@ class ExecutorCodegenMetadata(NamedTuple):
 
 
 def _machine(triple: str) -> str:
-    """x86_64, aarch64, arm, ...: what a triple's code runs on."""
+    """The architecture of a target triple: x86_64, aarch64, arm, ..."""
     name = triple.partition("-")[0].lower()
     same = {"amd64": "x86_64", "arm64": "aarch64", "i386": "x86", "i486": "x86", "i586": "x86", "i686": "x86"}
     return same.get(name, "arm" if name.startswith(("armv", "thumb")) else name)
 
 
 def _object_machine(path: str) -> str:
-    """What an ELF file's code runs on: "AArch64", "ARM (32 bits)"; empty for other files."""
+    """The architecture of an ELF file: "AArch64", "ARM (32 bits)"; empty for other files."""
     with open(path, "rb") as file:
         head = file.read(20)
     if len(head) < 20 or head[:4] != b"\x7fELF":
@@ -61,7 +61,7 @@ def _object_machine(path: str) -> str:
 
 
 class BuiltLibrary(Module):
-    """The library of a factory: what `graph, lib, params = relay.build(...)` gives, which can be exported and saved."""
+    """The library of a factory, `lib` in `graph, lib, params = relay.build(...)`; it can be exported and saved."""
 
     def __init__(self, handle: Any, factory: "ExecutorFactoryModule"):
         super().__init__(handle)
@@ -70,7 +70,8 @@ class BuiltLibrary(Module):
     format, is_dso_exportable = "o", True
 
     def get_function(self, name: str, query_imports: bool = False) -> Any:
-        """The function; the classic questions to a module of machine code among them (get_func_names, get_const_vars, _get_target_string)."""
+        """The function of this name, among them the queries that classic code modules answer (get_func_names, get_const_vars,
+        _get_target_string)."""
         asked = {"get_func_names": lambda: list(self._factory.function_metadata), "get_const_vars": list,
                  "_get_target_string": lambda: str(self._factory.target[0]), "__tvm_is_system_module": lambda: bool(self._factory._built and self._factory._built.system_lib)}
         return asked[name] if name in asked else super().get_function(name, query_imports)
@@ -83,12 +84,12 @@ class BuiltLibrary(Module):
         return self._factory.export_library(file_name, fcompile, addons, workspace_dir, **kwargs)
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
-        """Writes an object (`.o`), an archive (`.a`), a library (`.so`), or the code as LLVM IR (`.ll`), bitcode (`.bc`), assembly (`.s`) or, of the
+        """Writes an object (`.o`), an archive (`.a`), a library (`.so`), LLVM IR (`.ll`), bitcode (`.bc`), assembly (`.s`) or, for
         target c, C (`.c`)."""
         self._factory.save(file_name, fmt)
 
     def get_source(self, fmt: str = "") -> str:
-        """The code, weights and all, as LLVM IR ("ll") or assembly ("s", "asm"); of the target c as one C file ("c")."""
+        """The code including weights, as LLVM IR ("ll") or assembly ("s", "asm"); for target c one C file ("c")."""
         forms = ("c",) if self._factory.makes_source else ("ll", "s")
         fmt = "s" if fmt == "asm" else fmt or forms[0]
         if fmt not in forms:
@@ -106,16 +107,16 @@ class ExecutorFactoryModule:
     def __init__(self, built: Any, name: str, target: list[Target], executor: Executor, runtime: Runtime, ir_mod: Any):
         self._built = built
         self._library: BuiltLibrary | None = None
-        self._file: bytes | None = None  # the exported library, where there is no `built`: after unpickling
+        self._file: bytes | None = None  # the exported library, if there is no `built`: after unpickling
         self._imports: list[Module] = []
         self._static: list[StaticLibrary] = []
-        self._linked: list[str] = []  # functions of C source that was imported
+        self._linked: list[str] = []  # functions of imported C source
         self.libmod_name = name
         self.target = target
         self.executor = executor
         self.runtime = runtime
         self.ir_mod = ir_mod
-        self.memory_pools: dict[str, Any] = {}  # of the program that calls the model
+        self.memory_pools: dict[str, Any] = {}  # provided by the program that calls the model
 
     def __getstate__(self) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
@@ -130,7 +131,7 @@ class ExecutorFactoryModule:
 
     @property
     def makes_source(self) -> bool:
-        """Whether the code is C, of the target c."""
+        """Whether the generated code is C (target c)."""
         return self._built is not None and self._built.target.split(" ")[0] == "c"
 
     def _whole(self) -> Any:
@@ -140,19 +141,19 @@ class ExecutorFactoryModule:
 
     @property
     def module(self) -> BuiltLibrary:
-        """The library, loaded."""
+        """The loaded library."""
         return self._loaded(BuiltLibrary)
 
     def _loaded(self, kind: type) -> Any:
         if self._library is None:
             with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
                 path = os.path.join(folder, "lib.so")
-                if self._file is not None:  # its imports are in it
+                if self._file is not None:  # its imports are part of it
                     with open(path, "wb") as file:
                         file.write(self._file)
                 else:
                     self._built.export_library(path, import_tree((), self._built.external_modules, self._linked) if self._linked else b"")
-                self._library = kind(load_module(path)._handle, self)  # the mapping outlives the file
+                self._library = kind(load_module(path)._handle, self)  # the mapping stays valid after the file is deleted
             for module in self._imports:
                 Module.import_module(self._library, module)
         return self._library
@@ -170,7 +171,7 @@ class ExecutorFactoryModule:
         return self.module["default"](*args)
 
     def import_module(self, module: Module) -> None:
-        """The library carries the module: its kind must be able to save itself (docs/runtime.md). A static library's objects are linked in."""
+        """Adds a module to the library: it must be serialisable (docs/runtime.md). The objects of a static library are linked in."""
         if isinstance(module, StaticLibrary):
             self._static.append(module)
             return
@@ -191,13 +192,13 @@ class ExecutorFactoryModule:
         return self.module
 
     def get_devices(self) -> list[str]:
-        """Names of the devices that the model runs on, the processor first; of a program in C, those with a context: none."""
+        """The names of the model's devices, the CPU first; in a C program only those with a context, which are none."""
         if self.runtime.name == "crt" and self.executor.name == "aot":
             return []
         return [DEVICES.get(number, str(number)) for number in self._whole().devices]
 
     def get_params(self) -> dict[str, NDArray]:
-        """The compiled-in weights, in the form the kernels read."""
+        """The compiled-in weights, in the layout that the kernels read."""
         if self._built is None:
             return {name: value for name, value in self.module["get_graph_params"]()}
         return {name: NDArray(array) for name, array in self._built.params.items()}
@@ -211,7 +212,7 @@ class ExecutorFactoryModule:
 
     @property
     def function_metadata(self) -> dict[str, FunctionInfo]:
-        """What a run takes: working memory, inputs and outputs, weights; of the model and of each kernel."""
+        """Memory for working buffers, inputs, outputs and weights, of the model and of each kernel."""
         targets = {t.kind.device_type: t for t in self.target}
         out: dict[str, FunctionInfo] = {}
         for name, device, workspace, constants, io in self._whole().function_metadata:
@@ -231,7 +232,7 @@ class ExecutorFactoryModule:
                                        options.get("workspace-byte-alignment", 64), options.get("constant-byte-alignment", 64), self._pool_inputs())
 
     def _pool_inputs(self) -> dict[str, Any]:
-        """How much the model takes of each pool that the program brings."""
+        """The size that the model takes of each memory pool of the program."""
         from ..usmp import AllocatedPoolInfo
         if not self.memory_pools:
             return {}
@@ -239,21 +240,21 @@ class ExecutorFactoryModule:
 
     @property
     def optimized(self) -> Any:
-        """The module after the passes."""
+        """The module after all passes."""
         return self._whole().optimized
 
     @property
     def pass_records(self) -> list[tuple[str, bool, bool, float, str]]:
-        """(name, ran, changed, milliseconds, why it was skipped) of every pass of the build."""
+        """(name, ran, changed, milliseconds, reason if skipped) of every pass of the build."""
         return self._whole().passes
 
     def export_library(self, file_name: str | os.PathLike[str], fcompile: Callable[..., Any] | None = None, addons: Any = None,
                        workspace_dir: str | None = None, **kwargs: Any) -> str:
-        """Writes a library that every interface loads (`.so`), objects for a linker (`.o`, `.a`), or an archive of objects (`.tar`): lib0.o, and
-        devc.o with the imported modules. The linker is built in.
+        """Writes a library that every interface loads (`.so`), objects for a linker (`.o`, `.a`), or an archive of objects (`.tar`):
+        lib0.o, and devc.o with the imported modules. The linker is built in.
 
-        fcompile(file_name, files, **kwargs) makes the file in its place, from lib0.o, devc.o and `addons`; options alone (cc=, options=) are
-        those of contrib.cc.create_shared. The file appears whole or not at all. Errors: 103, 403; what fcompile raises."""
+        fcompile(file_name, files, **kwargs) makes the file instead, from lib0.o, devc.o and `addons`; options without it (cc=, options=)
+        are those of contrib.cc.create_shared. The file appears complete or not at all. Errors: 103, 403; those of fcompile."""
         path = os.fspath(file_name)
         added = [os.fspath(f) for f in ([addons] if isinstance(addons, (str, os.PathLike)) else addons or [])]
         kwargs = {key: value for key, value in kwargs.items() if value is not None}
@@ -297,7 +298,7 @@ class ExecutorFactoryModule:
         return path
 
     def _refuse_other_machine(self, fcompile: Callable[..., Any], error: Exception) -> None:
-        """Where the compiler of fcompile works for another machine than the library: says so, in place of what the compiler said."""
+        """If fcompile's compiler is for another machine than the library, raises an error that says so instead of the compiler's own."""
         asked = getattr(fcompile, "get_target_triple", None)
         theirs, own = (asked() if asked else None), str(self.target[0].attrs.get("mtriple") or f"{platform.machine()}-linux-gnu")
         if theirs and _machine(theirs) != _machine(own):
@@ -305,7 +306,8 @@ class ExecutorFactoryModule:
                              f"compile for \"llvm -mtriple={theirs}\"") from error
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "", form: str = "") -> None:
-        """Writes one file, by the end of its name or fmt: o, a, so, ll, bc, s, c; `form`: a name of docs/cpp.md. ValueError: another ending."""
+        """Writes one file, of the kind given by its suffix or fmt: o, a, so, ll, bc, s, c; `form`: a name of docs/cpp.md. ValueError:
+        unknown suffix."""
         path = os.fspath(file_name)
         ending = fmt or os.path.splitext(path)[1].lstrip(".")
         if not form and ending == "tar":
@@ -355,13 +357,13 @@ class GraphExecutorFactory(ExecutorFactoryModule):
         return iter((self.get_graph_json(), self.module, self.get_params()))
 
     def __getitem__(self, name: Any) -> Any:
-        if isinstance(name, int):  # lib[0], lib[1], lib[2] of scripts that kept the triple
+        if isinstance(name, int):  # lib[0], lib[1], lib[2] of scripts written for the triple
             return (self.get_graph_json, lambda: self.module, self.get_params)[name]()
         return super().__getitem__(name)
 
 
 class AotExecutorFactory(ExecutorFactoryModule):
-    """The factory of an ahead-of-time executor: its library runs through a generated function, on the caller's thread."""
+    """The factory of an ahead-of-time executor: the library runs by one generated function, on the caller's thread."""
 
     def get_executor_config(self) -> None:
         return None
@@ -373,7 +375,7 @@ class AotExecutorFactory(ExecutorFactoryModule):
         raise TypeError("an ahead-of-time build is no triple of graph, lib and params; call export_library")
 
 
-# The classic names.
+# Classic names.
 GraphExecutorFactoryModule, AOTExecutorFactoryModule = GraphExecutorFactory, AotExecutorFactory
 
 __all__ = ["AOTExecutorFactoryModule", "AotExecutorFactory", "ExecutorCodegenMetadata", "ExecutorFactoryModule", "FunctionInfo", "GraphExecutorFactory", "GraphExecutorFactoryModule"]

@@ -20,8 +20,8 @@ class _Executor:
         self.params = dict(params or {})
 
     def evaluate(self, expr: Any = None, binds: Mapping[Any, Any] | None = None) -> Any:
-        """main, or the function that is given, as a Python function of its parameters by place or name. An expression that is no
-        function and has no free variables is evaluated at once."""
+        """main, or the given function, as a Python function of its parameters by position or name. An expression that is not a function
+        and has no free variables is evaluated at once."""
         module, now = self.mod, False
         if isinstance(expr, GlobalVar):
             module = module.copy()
@@ -62,7 +62,7 @@ class _Executor:
 
 
 def _value(given: Any) -> Any:
-    """An argument as a value: constants are their data, tuples of them tuples of values."""
+    """An argument as a runtime value: constants become their data, tuples of constants tuples of values."""
     if isinstance(given, Constant):
         return given.data
     if isinstance(given, Tuple):
@@ -77,7 +77,8 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _with_tensor_parameters(module: Any) -> tuple[Any, dict[str, list[str]]]:
-    """main with a parameter for every tensor of a tuple, and their names by the tuple's; programs and plans take tensors."""
+    """main with one parameter per tensor of a tuple parameter, and the names of these by the tuple's, since programs and plans only take
+    tensors."""
     main = module["main"]
     if not any(isinstance(p.checked_type, TupleType) for p in main.params):
         return module, {}
@@ -122,7 +123,7 @@ class GraphExecutor(_Executor):
 
 
 def _nested(type_: Any, leaves: Iterator[Any]) -> Any:
-    """The tensors of a plan as the function's type nests them."""
+    """The flat outputs of a plan, nested as in the function's result type."""
     return [_nested(t, leaves) for t in type_.fields] if isinstance(type_, TupleType) else next(leaves)
 
 
@@ -131,7 +132,7 @@ class AotExecutor(GraphExecutor):
 
 
 class ProgramExecutor(_Executor):
-    """On the virtual machine."""
+    """Runs on the virtual machine."""
 
     def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
         from .vm import compile as compile_program
@@ -141,7 +142,7 @@ class ProgramExecutor(_Executor):
 
 
 class InterpreterExecutor(_Executor):
-    """The reference interpreter where the virtual machine does not go (references), the virtual machine elsewhere."""
+    """The reference interpreter for programs that the virtual machine does not support (references), the virtual machine for others."""
 
     def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
         main = module["main"]
@@ -166,7 +167,7 @@ class InterpreterExecutor(_Executor):
         return run
 
     def _observing(self, module: Any, observed: list[Any]) -> Callable[[dict[str, Any]], Any]:
-        """Runs main and gives the operands of its calls of `debug` to their functions, in their order."""
+        """Runs main and passes the operands of its `debug` calls to their functions, in program order."""
         from ..registry import get_global_func
         main, both = module["main"], module.copy()
         values = [call.args[0] for call in observed]
@@ -183,7 +184,7 @@ class InterpreterExecutor(_Executor):
 
 
 def _debugged(body: Any) -> list[Any]:
-    """The calls of `debug` with a function that every run makes, in the order of their values."""
+    """The `debug` calls that every run executes, in execution order."""
     from .analysis import post_order_visit
     found: list[Any] = []
     if not isinstance(body, Function):
@@ -205,7 +206,7 @@ def _unobserved(body: Any) -> Any:
 
 
 def named(value: Any, type_: Any, mod: Any) -> Any:
-    """Values of data types know their constructors."""
+    """Attaches constructors to values of data types."""
     if not isinstance(value, ADT):
         return value
     if isinstance(type_, TupleType):
@@ -213,7 +214,7 @@ def named(value: Any, type_: Any, mod: Any) -> Any:
     if not isinstance(type_, TypeCall):
         return value
     root = out = ADT(value.tag, [])
-    waiting = [(value, type_, root)]  # lists are deep
+    waiting = [(value, type_, root)]  # an explicit stack, because lists are deep
     while waiting:
         v, t, out = waiting.pop()
         variables, constructors = mod._type(t.func.name_hint)
@@ -237,8 +238,8 @@ _KINDS: dict[str, type[_Executor]] = {"graph": GraphExecutor, "vm": ProgramExecu
 
 
 def create_executor(kind: str = "debug", mod: Any = None, device: Device | None = None, target: Any = "llvm", params: Mapping[str, Any] | None = None) -> _Executor:
-    """"graph" compiles for the sizes given in the types; "vm" takes free sizes, data types and recursion; "debug" (or "interpreter")
-    also takes references."""
+    """"graph" compiles for fixed sizes; "vm" also supports dynamic sizes, data types and recursion; "debug" (or "interpreter") also
+    references."""
     if kind not in _KINDS:
         raise RuntimeError(f"unknown execution strategy: {kind}; there are {', '.join(_KINDS)}")
     if device is not None and not isinstance(device, Device):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions: the compiler's own graph, seen from Python. What is built here has the types that its operands' types give; what
-cannot be typed yet, `InferType` types. Two objects are equal when they stand for one node."""
+"""Expressions: the compiler's own graph, seen from Python. New expressions have types if their operands do; `InferType` types the
+others. Two objects compare equal if they refer to the same node."""
 from __future__ import annotations
 
 import numbers
@@ -19,9 +19,9 @@ from .span import SourceName, Span
 
 
 class Expr(_core.Expr):
-    """Arithmetic on expressions makes calls: `x + 1.0`, `-x`, `x < y`."""
+    """Arithmetic operators on expressions make calls: `x + 1.0`, `-x`, `x < y`."""
 
-    __array_ufunc__ = None  # numpy leaves `array + expr` to us
+    __array_ufunc__ = None  # numpy then defers `array + expr` to us
     __hash__ = _core.Expr.__hash__
 
     def _part(self, index: int) -> Any:
@@ -80,7 +80,7 @@ class Expr(_core.Expr):
 
     @property
     def checked_type(self) -> Any:
-        """The type, inferred now if it is not known yet. Error: ValueError when it cannot be."""
+        """The type, inferred if necessary. ValueError if inference fails."""
         if not self._typed:
             try:
                 return infer_type(self)._type
@@ -92,12 +92,12 @@ class Expr(_core.Expr):
 
     @property
     def _checked_type_(self) -> Any:
-        """The type, or None where it has not been inferred."""
+        """The type, or None if it has not been inferred."""
         return self._type if self._typed else None
 
     @property
     def virtual_device(self) -> Any:
-        """Where the value lives, as XWithFields(virtual_device=...) or on_device said; unconstrained otherwise."""
+        """The device set by XWithFields(virtual_device=...) or on_device; unconstrained otherwise."""
         from ..target.virtual_device import VirtualDevice
         given = self.__dict__.get("_virtual_device")
         if given is None and isinstance(self, Call) and isinstance(self.op, Op) and self.op.name == "on_device":
@@ -110,11 +110,11 @@ class Expr(_core.Expr):
     def span(self) -> Span | None:
         if self._span is None:
             return None
-        place = re.fullmatch(r"(.*):(-?\d+):(-?\d+)", self._span)  # what AnnotateSpans and CapturePostDfsIndexInSpans write
+        place = re.fullmatch(r"(.*):(-?\d+):(-?\d+)", self._span)  # the format of AnnotateSpans and CapturePostDfsIndexInSpans
         return Span(self._span, int(place[2]), None, int(place[3])) if place else Span(self._span)
 
     def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
-        """Text that `parser.parse_expr` reads: free variables stand above the expression, constants below it."""
+        """Text for `parser.parse_expr`: free variables are declared first, constants come last."""
         if isinstance(self, (Op, GlobalVar)):
             return _core.Expr.__str__(self)
         free = free_vars(self)
@@ -130,7 +130,7 @@ class Expr(_core.Expr):
         return f"{version}\n{free_lines}" + "\n".join(line.removeprefix("  ") for line in body.split("\n")) + after
 
     def __str__(self) -> str:
-        """The text, without constants and the version above it."""
+        """The text, without constants and the version line."""
         try:
             return self.astext(False).removeprefix('#[version = "0.0.5"]\n')
         except _core.Error:
@@ -144,7 +144,7 @@ RelayExpr = ExprWithOp = Expr  # classic names
 
 
 class TempExpr(Expr):
-    """An expression that a pass makes and `realize()` replaces: there is none outside of the compiler."""
+    """An expression that a pass creates and `realize()` replaces; does not occur outside of the compiler."""
 
     def __init__(self) -> None:
         raise NotImplementedError("passes of Python return expressions; nothing realizes others")
@@ -163,7 +163,7 @@ class Var(Expr):
 
 
 class GlobalVar(Expr):
-    """The name of a function of the module; two of one name are equal."""
+    """The name of a function of the module; compared by name."""
 
     def __init__(self, name_hint: str, type_annot: Any = None):
         super().__init__(_core.make_global_var(name_hint, type_annot))
@@ -189,7 +189,7 @@ class Constant(Expr):
 
 
 class Op(Expr):
-    """An operator: `op.name`, and what `register_op_attr` says about it. Called, it makes a call without attributes."""
+    """An operator: `op.name`, and the attributes set by `register_op_attr`. Calling it makes a call without attributes."""
 
     def __init__(self, name: str):
         super().__init__(_core.make_op(name))
@@ -212,7 +212,7 @@ class Op(Expr):
 
     @property
     def attrs_type_key(self) -> str:
-        """The kind of attributes that its calls have: "relay.attrs.Conv2DAttrs", or nothing."""
+        """The class of its calls' attributes: "relay.attrs.Conv2DAttrs", or empty."""
         attrs = _core.make_attrs(self.name, {})
         return "" if attrs is None else attrs._type_key
 
@@ -246,7 +246,7 @@ class Op(Expr):
 
 
 class Call(Expr):
-    """Of an operator (or its name), or of an expression that is a function."""
+    """A call of an operator (or its name), or of a function-valued expression."""
 
     def __init__(self, op: Any, args: Sequence[Any], attrs: Any = None, type_args: Any = None, span: Any = None):
         callee = Op(op) if isinstance(op, str) else op
@@ -260,7 +260,7 @@ class Call(Expr):
 
     @property
     def type_args(self) -> list[Any]:
-        """Types of an operator's operands, where they are known."""
+        """Types of the operator's operands, if known."""
         return [a._type for a in self.args] if isinstance(self.op, Op) and self._typed else []
 
 
@@ -289,7 +289,7 @@ class TupleGetItem(Expr):
 
 
 class TupleWrapper:
-    """The outputs of an operator that has several: `out[0]`, unpacking, `astuple()`."""
+    """The outputs of a multi-output operator: `out[0]`, unpacking, `astuple()`."""
 
     def __init__(self, tuple_value: Expr, size: int):
         self.tuple_value, self.size = tuple_value, size
@@ -393,7 +393,7 @@ for _kind, _class in (("Var", Var), ("GlobalVar", GlobalVar), ("Constant", Const
 
 
 def _like(value: Any) -> Any:
-    """Tuples, outputs of operators and Python numbers as expressions."""
+    """Converts tuples, wrapped outputs and Python numbers to expressions."""
     if isinstance(value, _core.Expr):
         return value
     if isinstance(value, TupleWrapper):
@@ -417,7 +417,7 @@ def var(name_hint: str, type_annotation: Any = None, shape: Any = None, dtype: A
 
 
 def const(value: Any, dtype: Any = None, span: Any = None) -> Constant:
-    """Python numbers and lists become int32, float32 or bool unless a dtype (or a type that has one) is given."""
+    """A constant. Python numbers and lists become int32, float32 or bool unless a dtype (or a type with one) is given."""
     dtype = getattr(dtype, "dtype", dtype) if isinstance(dtype, _core.Type) else dtype
     if isinstance(value, (bool, numbers.Number, list, tuple)) and not isinstance(value, np.generic):
         value = np.array(value, dtype=dtype)
@@ -428,7 +428,7 @@ def const(value: Any, dtype: Any = None, span: Any = None) -> Constant:
 
 
 def bind(expr: Expr, binds: Mapping[Any, Any]) -> Expr:
-    """Variables (or their names) replaced by expressions; a function loses the parameters that are bound."""
+    """Substitutes variables (or their names) by expressions; a function loses its bound parameters."""
     named = {k: _like(v) for k, v in binds.items() if isinstance(k, str)}
     values = {k: _like(v) for k, v in binds.items() if not isinstance(k, str)}
     if named:
@@ -442,7 +442,7 @@ def bind(expr: Expr, binds: Mapping[Any, Any]) -> Expr:
 
 
 def free_vars(expr: Any) -> list[Var]:
-    """Variables that no function, let or pattern binds, in the order they are met."""
+    """Variables not bound by a function, let or pattern, in order of occurrence."""
     return _core.free_vars(_like(expr))
 
 
@@ -451,7 +451,7 @@ def as_function(expr: Any) -> Function:
 
 
 def infer_type(expr: Any, mod: Any = None) -> Any:
-    """The expression with its types."""
+    """The expression with inferred types."""
     module = _core.IRModule() if mod is None else mod.copy()
     whole = as_function(expr)
     module._set_function("main", whole)
@@ -474,7 +474,7 @@ def to_module(expr: Any, functions: Mapping[Any, Any] | None = None) -> Any:
 
 
 def fromtext(source: str, source_path: Any = "text", constants: Sequence[Any] = (), virtual_devices: Sequence[str] = ()) -> Any:
-    """A module from Relay text; meta[relay.Constant][i] is constants[i] unless the text has a metadata section. Error: 303."""
+    """Parses a module; meta[relay.Constant][i] is constants[i] unless the text has a metadata section. Error: 303."""
     if isinstance(source_path, (list, tuple)):
         source_path, constants = "text", source_path
     return _core.parse_module(source, [as_array(c) for c in constants], str(source_path or "text"), True, False, list(virtual_devices))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks over expressions: a class with a method for each kind, `visit_call`, `visit_var` ..."""
+"""Visitors of expressions: a class with a method per kind of expression, `visit_call`, `visit_var` ..."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,7 @@ _METHODS = {"Call": "visit_call", "Constant": "visit_constant", "Function": "vis
 
 
 class ExprFunctor:
-    """Each expression is visited once; the result is remembered in `memo_map`."""
+    """Visits each expression once and caches the result in `memo_map`."""
 
     def __init__(self) -> None:
         self.memo_map: dict[Any, Any] = {}
@@ -38,7 +38,7 @@ for _method in _METHODS.values():
 
 
 class ExprVisitor(ExprFunctor):
-    """Visits everything; override the methods of the kinds that matter and call `super()` to go on below them."""
+    """Visits all expressions; override the methods of interest and call `super()` to visit the operands."""
 
     def visit_call(self, call: Call) -> None:
         self.visit(call.op)
@@ -97,7 +97,7 @@ class ExprVisitor(ExprFunctor):
 
 
 class ExprMutator(ExprFunctor):
-    """Rebuilds what changed; what did not stays the same node."""
+    """Rebuilds changed expressions; unchanged ones keep their identity."""
 
     def visit_call(self, call: Call) -> Expr:
         op, args = self.visit(call.op), [self.visit(a) for a in call.args]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FakeQuantizationToInteger's rules under their classic names: the compiler has one for every operator with an integer form, a script's own come first."""
+"""Rules of FakeQuantizationToInteger under their classic names: the compiler has one for every operator with an integer form; rules of
+scripts take precedence."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,12 +13,12 @@ from .op.registrations import register_fake_quantization_to_integer, register_op
 from .op.registry import registered
 
 def register_unary_identity(op_name: str) -> Any:
-    """The operator on integers is the operator on what they stand for."""
+    """For an operator that computes the same on the quantised integers as on the real values."""
     return register_fake_quantization_to_integer(op_name, lambda expr, type_map: [expr, type_map[expr.args[0]]])
 
 
 def register_unary_qnn(op_name: str, op: Any) -> Any:
-    """op(x, scale, zero point, scale and zero point of the result); the result is as its operand."""
+    """op(x, scale, zero point, scale and zero point of the result); the result has the operand's quantisation."""
     def unary(expr: Any, type_map: Any) -> list[Any]:
         x = type_map[expr.args[0]]
         return [op(expr.args[0], x.scale, x.zero_point, x.scale, x.zero_point), x]
@@ -34,12 +35,12 @@ def _binary(op_name: str, make: Callable[[Any, Any, Any, Any, Any], Any]) -> Any
 
 
 def register_binary_qnn(op_name: str, op: Any) -> Any:
-    """op(left, right, and scale and zero point of each and of the result), the result as the left operand."""
+    """op(left, right, then scale and zero point of each and of the result); the result has the left operand's quantisation."""
     return _binary(op_name, lambda expr, left, right, x, y: op(left, right, x.scale, x.zero_point, y.scale, y.zero_point, x.scale, x.zero_point))
 
 
 def register_binary_identity(op_name: str, op: Any) -> Any:
-    """op(left, right) on integers, the right ones requantised to the left ones' scale."""
+    """op(left, right) on integers, after requantising the right operand to the left one's scale."""
     from . import qnn
 
     def make(expr: Any, left: Any, right: Any, x: Any, y: Any) -> Any:
@@ -48,13 +49,13 @@ def register_binary_identity(op_name: str, op: Any) -> Any:
 
 
 def get_zeros(scale: Any) -> Any:
-    """Zero points of the shape of the scales."""
+    """Zero points of the same shape as the scales."""
     from . import op
     return fold_constant(op.cast(op.zeros_like(scale), "int32"))
 
 
 def rules() -> Callable[..., Any] | None:
-    """What scripts registered, as the pass asks for it; None where there is nothing."""
+    """The rules registered by scripts, for the pass; None if there are none."""
     always, optional = registered("FTVMFakeQuantizationToInteger"), registered("FTVMOptionalFakeQuantizationToInteger")
     if not always and not optional:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module whose main takes any size of an axis, with a function for each size that is worth one."""
+"""Dispatches main on the size of an axis: each of a list of sizes gets a function specialised for it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def override_shape(tensor_type: Any, axis: int, dim: Any) -> Any:
 
 
 def _fields(value: Any, of_type: Any, change: Any) -> Any:
-    """`change` of a tensor, or of every field of a tuple."""
+    """Applies `change` to a tensor, or to every field of a tuple."""
     if isinstance(of_type, TupleType):
         return Tuple([_fields(TupleGetItem(value, i), t, change) for i, t in enumerate(of_type.fields)])
     return change(value)
@@ -29,8 +29,8 @@ def _fields(value: Any, of_type: Any, change: Any) -> Any:
 
 def flexible_dispatch(mod: Any, buckets: Sequence[int], axis: int = 0, auto_pad: bool = False, pad_value: float = 0,
                       input_indices: Sequence[int] | None = None, affects_output: bool = True) -> Any:
-    """See relay.transform.FlexibleShapeDispatch. Errors: ValueError for an input that does not exist or has no such axis, and for buckets that
-    do not rise."""
+    """See relay.transform.FlexibleShapeDispatch. ValueError: an input that does not exist or lacks the axis, or buckets that are not
+    ascending."""
     from .transform import InferType
     mod = InferType()(mod)
     main = mod["main"]
@@ -43,7 +43,7 @@ def flexible_dispatch(mod: Any, buckets: Sequence[int], axis: int = 0, auto_pad:
             raise ValueError(f"there is no input {i} with an axis {axis}")
 
     def specialised(size: Any) -> GlobalVar:
-        """A copy of main for a size, in the module."""
+        """A copy of main specialised for a size, added to the module."""
         values = {p: Var(p.name_hint, override_shape(p.type_annotation, axis, size) if i in indices else p.type_annotation) for i, p in enumerate(main.params)}
         made = GlobalVar(f"main_{size}" if isinstance(size, int) else "main_any")
         mod[made] = Function(list(values.values()), bind(main.body, values), override_shape(main.ret_type, axis, size) if affects_output else main.ret_type,
@@ -55,7 +55,7 @@ def flexible_dispatch(mod: Any, buckets: Sequence[int], axis: int = 0, auto_pad:
     result_type = override_shape(main.ret_type, axis, tir.Any()) if affects_output else main.ret_type
 
     def padded(value: Any, bucket: int, of_type: Any) -> Any:
-        """Filled up at the axis's end to the bucket's size."""
+        """The tensor padded at the end of the axis to the bucket's size."""
         shape = [int(d) for d in of_type.shape]
         more = op.full(const(pad_value, of_type.dtype), shape, of_type.dtype)
         place = axis % len(shape)

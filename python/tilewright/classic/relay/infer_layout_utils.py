@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rule about layouts gives: the layouts of a call's operands and results, and its attributes in them."""
+"""The result of a layout rule: the layouts of a call's operands and results, and its attributes adapted to them."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How ToMixedPrecision sees operators: computed in the narrow type (always), as their operands come (follow), or in float32 (never)."""
+"""Categories of operators in ToMixedPrecision: always in the narrow type, in the type of their operands (follow), or never narrowed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ MIXED_PRECISION_ALWAYS, MIXED_PRECISION_FOLLOW, MIXED_PRECISION_NEVER = 0, 1, 2
 
 
 def get_generic_out_dtypes(call_node: Any, mixed_precision_type: str) -> list[str]:
-    """Types of sums and of the result."""
+    """The accumulation dtype and the result dtype."""
     return [mixed_precision_type, mixed_precision_type]
 
 
@@ -24,7 +24,7 @@ generic_always_op, generic_follow_op, generic_never_op = map(_generic, (MIXED_PR
 
 
 def register_func_to_op_list(list_ops: Sequence[str]) -> Callable[[Any], Any]:
-    """Decorator: the function is the rule of each of the operators."""
+    """Decorator that registers the function as the rule of each of the operators."""
     def decorate(func: Any) -> Any:
         for name in list_ops:
             register_mixed_precision_conversion(name, func)
@@ -33,7 +33,7 @@ def register_func_to_op_list(list_ops: Sequence[str]) -> Callable[[Any], Any]:
 
 
 def rules(mixed_precision_type: str) -> Callable[[str, Any], Any]:
-    """What scripts registered, as the pass asks for it: (category, dtype of the sums, dtype of the result), or None."""
+    """The registered rules, for the pass: (category, accumulation dtype, result dtype), or None."""
     known = registered("FTVMMixedPrecisionConversionType")
 
     def ask(name: str, call: Any) -> Any:

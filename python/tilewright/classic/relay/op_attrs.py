@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes of attributes by their classic names: `isinstance(call.attrs, op_attrs.Conv2DAttrs)`."""
+"""Attribute classes by their classic names: `isinstance(call.attrs, op_attrs.Conv2DAttrs)`."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the values of functions live: attributes of the function, which scripts read as virtual_device_ of it and of its parameters."""
+"""Devices of function parameters and results: stored as attributes of the function, read as the virtual_device_ of it and of its
+parameters."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ RESULT, PARAMS = "virtual_device", "param_virtual_devices"
 
 
 def with_places(attrs: Mapping[str, Any] | None, params: Sequence[Any]) -> dict[str, Any]:
-    """Attributes of a function over parameters that may say where they live."""
+    """Adds to a function's attributes the devices of its parameters."""
     out = dict(attrs or {})
     places = [p.__dict__.get("_virtual_device") for p in params]
     if any(places):
@@ -20,7 +21,7 @@ def with_places(attrs: Mapping[str, Any] | None, params: Sequence[Any]) -> dict[
 
 
 def placed_params(params: list[Any], attrs: Mapping[str, Any]) -> list[Any]:
-    """The parameters, which say where they live."""
+    """The parameters with their devices attached."""
     for param, place in zip(params, attrs.get(PARAMS, [])):
         if place:
             param.__dict__.setdefault("_virtual_device", VirtualDevice.of_text(place))
@@ -28,7 +29,7 @@ def placed_params(params: list[Any], attrs: Mapping[str, Any]) -> list[Any]:
 
 
 def place_of_result(attrs: Mapping[str, Any]) -> VirtualDevice:
-    """Unconstrained where nothing said it."""
+    """The device of the result, unconstrained by default."""
     return VirtualDevice.of_text(attrs[RESULT]) if RESULT in attrs else VirtualDevice()
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists, options and trees with their functions, and lists of tensors ("tensor arrays"): `p = Prelude(mod); cons, nil = p.cons, p.nil; p.map(f, xs)`."""
+"""Lists, options and trees with their functions, and lists of tensors ("tensor arrays"): `p = Prelude(mod); cons, nil = p.cons, p.nil;
+p.map(f, xs)`."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ _CONSTRUCTORS = {"nil": ("List", "Nil"), "cons": ("List", "Cons"), "some": ("Opt
 
 
 def _size(dim: Any) -> int:
-    """A size, or -1 for one that is not known."""
+    """A size, or -1 if it is unknown."""
     return -1 if isinstance(dim, tir_any) or str(dim) in ("?", "any") else int(dim)
 
 
@@ -22,7 +23,7 @@ def _text(shape: Sequence[Any]) -> str:
 
 
 def _get_name_static(canonical: str, dtype: str, shape: Sequence[Any], batch_dim: int | None = None, extra_shapes: Mapping[str, Sequence[Any]] | None = None) -> str:
-    """The name that a function or type of tensors of one shape has in the module."""
+    """The name in the module of a function or type for tensors of one static shape."""
     sizes = _text(shape) + "".join(f"_{n}_{_text(s)}" for n, s in (extra_shapes or {}).items()) or "scalar"
     if canonical == "tensor_t":
         return f"static_tensor_{dtype}_{sizes}_t"
@@ -31,7 +32,7 @@ def _get_name_static(canonical: str, dtype: str, shape: Sequence[Any], batch_dim
 
 
 def get_tensor_array_shape(expr: Any, dtype: str, prelude: "Prelude") -> tuple[Any, ...] | None:
-    """The shape of the tensors of a list, by its type; None where it holds tensors of any rank."""
+    """The element shape of a tensor array, from its type; None if the rank is not fixed."""
     from . import analysis, transform
     from .expr import Function
     prelude.mod["main"] = Function(analysis.free_vars(expr), expr)
@@ -46,9 +47,9 @@ def get_tensor_array_shape(expr: Any, dtype: str, prelude: "Prelude") -> tuple[A
 
 
 class Prelude:
-    """Adds the prelude to `mod` (or to a module of its own) and has its types, constructors and functions as attributes.
+    """Adds the prelude to `mod` (or to a new module); its types, constructors and functions are attributes.
 
-    Functions and types of tensor arrays ("tensor_array", "tensor_t", "tensor1") come into the module when they are asked for by dtype."""
+    Types and functions of tensor arrays ("tensor_array", "tensor_t", "tensor1") are added when they are first requested for a dtype."""
 
     def __init__(self, mod: Any = None):
         self.mod = _core.IRModule() if mod is None else mod
@@ -65,7 +66,7 @@ class Prelude:
         return self.mod.get_global_var(self.get_name(canonical, dtype))
 
     def get_type(self, canonical: str, dtype: str | None = None) -> Any:
-        """Of a dtype: the type of tensors in lists ("tensor_t"). Else the type called so, followed by its constructors."""
+        """With a dtype the tensor array's element type ("tensor_t"); otherwise the type of that name, followed by its constructors."""
         if dtype is None:
             return tuple(self.mod.get_type(canonical))
         TensorArrayOps(self, dtype).register()
@@ -114,7 +115,7 @@ class Prelude:
 
 
 class TensorArrayOps:
-    """The functions of lists of tensors of one dtype and any rank up to 6."""
+    """Functions of tensor arrays with a dtype and any rank up to 6."""
 
     def __init__(self, prelude: Prelude, dtype: str):
         self.prelude, self.dtype = prelude, dtype
@@ -138,7 +139,7 @@ class TensorArrayOps:
 
 
 class StaticTensorArrayOps:
-    """The functions of lists of tensors of one dtype and shape, whose sizes may be relay.Any()."""
+    """Functions of tensor arrays with a dtype and a static shape, whose sizes may be relay.Any()."""
 
     def __init__(self, prelude: Prelude, dtype: str, shape: Sequence[Any], batch_dim: int | None = None):
         self.prelude, self.dtype, self.shape, self.batch_dim = prelude, dtype, shape, batch_dim
@@ -165,15 +166,15 @@ class StaticTensorArrayOps:
         return self.prelude.get_tensor_ctor_static(canonical, self.dtype, self.shape)
 
     def define_tensor_array_scatter(self, indices_shape: Sequence[Any] | None = None, force_update: bool = False) -> None:
-        """With a shape of indices: a function of its own, named by get_name("tensor_array_scatter", {"indices": shape})."""
+        """With a shape of indices: a specialised function, named by get_name("tensor_array_scatter", {"indices": shape})."""
         self._add({"indices": indices_shape})
 
     def define_tensor_array_split(self, value_shape: Sequence[Any] | None = None, lengths_shape: Sequence[Any] | None = None, force_update: bool = False) -> None:
-        """With shapes and force_update: the function for a value, and lengths, of these shapes takes the place of the general one."""
+        """With shapes and force_update: a function specialised for these shapes of value and lengths replaces the general one."""
         self._add({"value": value_shape, "lengths": lengths_shape} if force_update else {})
 
 
-# Each function of the family can be asked for alone; the family comes whole.
+# Each define_* function may be called alone; it adds the whole family.
 for _name in ("adt", "take", "concatenate", "expand_dims", "array", "array_read", "array_write", "array_unstack", "array_concat", "array_stack", "array_gather", "get_data"):
     setattr(StaticTensorArrayOps, f"define_tensor_{_name}", StaticTensorArrayOps.register)
 

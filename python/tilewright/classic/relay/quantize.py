@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantisation of a float network after training, under its classic names:
+"""Post-training quantisation of float networks under its classic names:
 
     with relay.quantize.qconfig(calibrate_mode="global_scale", global_scale=8.0):
         mod = relay.quantize.quantize(mod, params)
@@ -19,7 +19,7 @@ from .build_module import bind_params_by_name
 
 
 class QAnnotateKind:
-    """What a simulated quantisation is for."""
+    """The role of a simulated quantisation."""
     IDENTITY, INPUT, WEIGHT, ACTIVATION = 0, 1, 2, 3
 
 
@@ -36,7 +36,7 @@ _CHOICES = {"calibrate_mode": ("global_scale", "kl_divergence", "percentile"), "
 
 
 class QConfig:
-    """Settings of quantisation, in force within `with`. ValueError: a name or value that is not known."""
+    """Quantisation settings, in effect inside its `with`. ValueError: unknown name or value."""
 
     def __init__(self, **settings: Any):
         for name, value in settings.items():
@@ -60,7 +60,7 @@ class QConfig:
         return getattr(self, "dtype_" + kind2str(kind))
 
     def _options(self) -> dict[str, Any]:
-        """As the compiler's passes take them."""
+        """The settings as pass options."""
         return {"nbit_input": int(self.nbit_input), "nbit_weight": int(self.nbit_weight), "dtype_input": self.dtype_input, "dtype_weight": self.dtype_weight,
                 "dtype_activation": self.dtype_activation, "global_scale": float(self.global_scale), "max_weight_scale": self.weight_scale == "max",
                 "skip_dense_layer": bool(self.skip_dense_layer), "skip_conv_layers": [int(n) for n in self.skip_conv_layers or []],
@@ -85,12 +85,12 @@ def current_qconfig() -> QConfig:
 
 
 def qconfig(**kwargs: Any) -> QConfig:
-    """Settings for `with`: what is not named has its default, not what surrounds it."""
+    """Settings for `with`: those not given have their defaults, not the surrounding values."""
     return QConfig(**kwargs)
 
 
 def partition() -> Any:
-    """Nothing: conversions stay where quantisation put them (partition_conversions="disabled")."""
+    """Does nothing: conversions stay where quantisation inserted them (partition_conversions="disabled")."""
     return module_pass(lambda mod, ctx: mod, opt_level=1, name="QuantizePartition")
 
 
@@ -103,9 +103,9 @@ def realize() -> Any:
 
 
 def calibrate(dataset: Iterable[Mapping[str, Any]] | None = None) -> Any:
-    """A function of a module and a context, for a pass of one's own: gives simulated quantisations their scales.
+    """A function of (module, context) for a custom pass, which sets the scales of simulated quantisations.
 
-    dataset: inputs by name, for the modes that look at the values."""
+    dataset: dicts of inputs by name, for the modes that use activation statistics."""
     def run(mod: Any, ctx: PassContext | None = None) -> Any:
         config = current_qconfig()
         scales: list[float] = []
@@ -120,7 +120,7 @@ def calibrate(dataset: Iterable[Mapping[str, Any]] | None = None) -> Any:
 
 
 def collect_stats(mod: Any, dataset: Iterable[Mapping[str, Any]], chunk_by: int = -1) -> Iterator[list[np.ndarray]]:
-    """All values, over the dataset, of what each simulated quantisation takes; chunk_by of them at a time, or all at once."""
+    """The values of every simulated quantisation's operand over the dataset, for chunk_by of them at a time, or for all at once."""
     from ..contrib import graph_executor
     from ..runtime import cpu
     from .build_module import build
@@ -141,14 +141,15 @@ def collect_stats(mod: Any, dataset: Iterable[Mapping[str, Any]], chunk_by: int 
 
 
 def _percentile_scale(values: np.ndarray, quantile: float = 0.99999) -> float:
-    """The absolute value that all but one in 100,000 stay below."""
+    """The 99.999th percentile of the absolute values."""
     size = np.sort(np.abs(values))
     return float(size[min(int(len(size) * quantile), len(size) - 1)]) or 1.0
 
 
 def _kl_scale(values: np.ndarray, num_bins: int = 8001, num_quantized_bins: int = 255) -> float:
-    """The clipping range under which the quantised distribution loses least information (Migacz, 8-bit inference with TensorRT, 2017):
-    the histogram cut at each range, the tails counted in the last bins, against the same in num_quantized_bins levels."""
+    """The clipping threshold with the least loss of information (Migacz, 8-bit inference with TensorRT, 2017): the KL divergence between
+    the histogram clipped at each threshold, with outliers counted in the last bins, and its quantisation to num_quantized_bins
+    levels."""
     most = float(np.abs(values).max()) if values.size else 0.0
     if most == 0:
         return 1.0
@@ -161,7 +162,7 @@ def _kl_scale(values: np.ndarray, num_bins: int = 8001, num_quantized_bins: int 
         reference = inside.astype("float64")
         reference[0] += counts[:low].sum()
         reference[-1] += counts[high:].sum()
-        # Each level spreads its count evenly over the bins of it that are not empty.
+        # The count of each level is distributed evenly over its non-empty bins.
         width = len(inside) // num_quantized_bins
         level = np.minimum(np.arange(len(inside)) // width, num_quantized_bins - 1)
         filled = inside > 0
@@ -174,7 +175,7 @@ def _kl_scale(values: np.ndarray, num_bins: int = 8001, num_quantized_bins: int 
 
 
 def _smooth(counts: np.ndarray, eps: float = 1e-4) -> np.ndarray:
-    """A distribution without zeros: they take a little from what is not."""
+    """Removes zeros from a distribution by moving a little mass to them."""
     empty = counts == 0
     out = np.where(empty, eps, counts)
     if empty.any() and not empty.all():
@@ -187,7 +188,7 @@ def _divergence(p: np.ndarray, q: np.ndarray) -> float:
 
 
 def prerequisite_optimize(mod: Any, params: Mapping[str, Any] | None = None) -> Any:
-    """Parameters are bound; normalisations become arithmetic, which moves into the weights."""
+    """Binds the parameters and folds normalisations into the weights."""
     if params:
         mod = mod.shallow_copy()
         mod["main"] = bind_params_by_name(mod["main"], params)
@@ -197,7 +198,7 @@ def prerequisite_optimize(mod: Any, params: Mapping[str, Any] | None = None) -> 
 
 
 def quantize(mod: Any, params: Mapping[str, Any] | None = None, dataset: Iterable[Mapping[str, Any]] | None = None) -> Any:
-    """The network with 8-bit convolutions and products, by the settings of the surrounding qconfig. A function gives its module."""
+    """The network with 8-bit convolutions and matrix products, by the current qconfig. A function is returned as a module."""
     if not isinstance(mod, _core.IRModule):
         mod = _core.IRModule.from_expr(mod)
     mod = prerequisite_optimize(mod, params)
@@ -211,7 +212,7 @@ def quantize(mod: Any, params: Mapping[str, Any] | None = None, dataset: Iterabl
 
 
 class QuantizeContext:
-    """Which layers `skip_conv_layers` counts: the annotation counts by itself."""
+    """The layer counter for `skip_conv_layers`; unused here, since the annotation pass counts by itself."""
 
     Current: "QuantizeContext | None" = None
 

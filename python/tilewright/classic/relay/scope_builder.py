@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs written as statements: `x = sb.let("x", value)`, `with sb.if_scope(c):`, `sb.ret(result)`, `sb.get()`."""
+"""Builds expressions in statement style: `x = sb.let("x", value)`, `with sb.if_scope(c):`, `sb.ret(result)`, `sb.get()`."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class ScopeBuilder:
         return body
 
     def let(self, var_: Any, value: Any) -> Any:
-        """Binds `value` to a variable, which is made when a name is given."""
+        """Binds `value` to a variable, which is created if a name is given."""
         variable = var(var_) if isinstance(var_, str) else var_
         self._bindings[-1].append((variable, _like(value)))
         return variable
@@ -51,7 +51,7 @@ class ScopeBuilder:
         self._ret_values[-1] = If(cond, true_branch, false_branch)
 
     def type_of(self, expr: Any) -> Any:
-        """The type, where it is written down; None otherwise."""
+        """The explicit type, or None."""
         if isinstance(expr, (Var, Call, Function, GlobalVar)):
             return expr._type if expr._typed else None
         return expr.checked_type
@@ -62,7 +62,7 @@ class ScopeBuilder:
         self._ret_values[-1] = _like(value)
 
     def get(self) -> Expr:
-        """The whole expression."""
+        """The expression built so far."""
         return self._exit()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where expressions came from."""
+"""Source locations of expressions."""
 from __future__ import annotations
 
 import re
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class SourceName(str):
-    """The name of a text or a model."""
+    """The name of a source text or model."""
 
     @property
     def name(self) -> str:
@@ -15,7 +15,7 @@ class SourceName(str):
 
 
 class Span(str):
-    """Where an expression came from: the model's node, or a place in a text."""
+    """The source location of an expression: a node of the model, or a range of a text."""
 
     line: int
     end_line: int

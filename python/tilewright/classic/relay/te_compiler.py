@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernel a call gets."""
+"""Queries which kernel a call uses."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,20 +12,20 @@ from .expr import Call, Function, Op, Var
 
 
 class ImplementationName(str):
-    """Which kernel: a text that has its name, as classic implementations have one."""
+    """An implementation's name: a string with a `name`, as in the classic interface."""
 
     name = property(str)
 
 
 def _type_of(value: Any) -> Any:
-    """Of an expression, a type or a tensor of te."""
+    """The type of an expression, a type or a te tensor."""
     if hasattr(value, "op") and hasattr(value, "shape"):
         return TensorType([int(d) for d in value.shape], value.dtype)
     return getattr(value, "checked_type", value)
 
 
 def _own(op: Any, attrs: Any, inputs: Any, out_type: Any, target: Any) -> list[Any]:
-    """The implementations that a script registered for the operator, the most wanted first."""
+    """The implementations that scripts registered for the operator, highest plevel first."""
     from .op.registry import attribute_of
     rule = attribute_of(op if isinstance(op, str) else op.name, "FTVMStrategy")
     if rule is None:
@@ -36,9 +36,9 @@ def _own(op: Any, attrs: Any, inputs: Any, out_type: Any, target: Any) -> list[A
 
 
 def select_implementation(op: Any, attrs: Any, inputs: Any, out_type: Any = None, target: Any = "llvm", use_autotvm: bool = True) -> tuple[Any, list[Any]]:
-    """(implementation, every one that applies as (name, configuration, plevel, microseconds of one thread by the cost model)) for an operator
-    on inputs of these types, alone, without layout changes; of one that a script computes (implementation, its tensors). Error: 401 when there
-    is none."""
+    """(chosen implementation, all applicable ones as (name, configuration, plevel, microseconds on one thread by the cost model)) for an
+    operator on inputs of these types, in isolation, without layout changes; for one implemented by a script (implementation, its
+    tensors). Error 401 if there is none."""
     if own := _own(op, attrs, inputs, out_type, target):
         return own[0], own[0].compute(attrs, inputs, out_type)
     params = [Var(f"p{i}", _type_of(v)) for i, v in enumerate(inputs)]
@@ -60,10 +60,10 @@ def get_valid_implementations(op: Any, attrs: Any, inputs: Any, out_type: Any = 
 
 
 class TECompiler:
-    """The compiler of kernels as classic scripts see it."""
+    """The kernel compiler under its classic interface."""
 
     def clear(self) -> None:
-        """Nothing: no kernel is kept from one build to the next."""
+        """Does nothing: kernels are not cached across builds."""
 
     def items(self) -> list[Any]:
         return []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that scripts compute with tensor expressions: each call of one becomes a function of the library, built from its schedule beside the
-compiler's own kernels."""
+"""Operators that scripts implement with tensor expressions: each call is lowered by its schedule to a function of the library, beside
+the compiler's own kernels."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,7 @@ from .op.strategy import OpImplementation, OpStrategy
 
 
 def _tensors(kind: Any) -> list[Any] | None:
-    """The tensor types of a value, in order; None where a size is not known, or it is no tensors."""
+    """The tensor types of a value, in order; None if a size is unknown or a part is not a tensor."""
     fields = getattr(kind, "fields", None)
     if fields is not None:
         parts = [_tensors(f) for f in fields]
@@ -28,7 +28,7 @@ def _placeholders(kinds: list[Any]) -> list[Any]:
 
 
 def _from_parts(name: str) -> OpStrategy | None:
-    """The strategy that register_compute and register_schedule make."""
+    """The strategy made of register_compute and register_schedule."""
     compute = registered("FTVMCompute").get(name)
     if compute is None:
         return None
@@ -51,7 +51,8 @@ def _ask(call: Any, target: Any, inputs: list[Any]) -> OpStrategy | None:
 
 
 def strategy_of(call: Any, target: Any) -> OpStrategy | None:
-    """What is registered for the operator of a typed call, with tensors of te for its operands; None: nothing, or sizes that nobody knows."""
+    """The script's strategy for the operator of a typed call, with te placeholders for its operands; None if there is none or a size is
+    unknown."""
     kinds = [_tensors(a.checked_type) for a in call.args]
     if any(k is None for k in kinds):
         return None
@@ -59,12 +60,12 @@ def strategy_of(call: Any, target: Any) -> OpStrategy | None:
 
 
 class _Replacer(ExprMutator):
-    """Calls of operators that scripts compute, as calls of functions by name."""
+    """Replaces calls of operators that scripts implement by calls of named functions."""
 
     def __init__(self, target: Any, prefix: str, names: set[str]):
         super().__init__()
         self.target, self.prefix, self.names = target, prefix, names
-        self.functions: dict[str, Any] = {}     # Relay functions that are called, with the attribute Extern
+        self.functions: dict[str, Any] = {}     # the called Relay functions, with attribute Extern
         self.lowered: list[Any] = []
         self._known: dict[Any, Any] = {}
 
@@ -110,7 +111,7 @@ class _Replacer(ExprMutator):
 
 
 def with_te_kernels(module: Any, target: Any, name: str) -> tuple[Any, list[Any]]:
-    """The module with calls of functions in the place of operators that scripts compute, and those functions' loops."""
+    """The module with the calls of script-implemented operators replaced, and the loops of the functions that replace them."""
     names = set(registered("FTVMStrategy")) | set(registered("FTVMCompute"))
     if not names:
         return module, []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring configurations: in a process of its own, which may crash or hang without harm."""
+"""Measures configurations in a separate process, which may crash or hang without harm."""
 from __future__ import annotations
 
 import enum
@@ -35,8 +35,8 @@ class MeasureErrorNo(enum.IntEnum):
 
 
 class LocalBuilder:
-    """Compiles on this machine. timeout: seconds for each configuration. n_parallel: how many are compiled and measured together. What else the
-    classic builder takes has no effect: kernels are compiled in the measuring process."""
+    """Compiles on this machine. timeout: seconds per configuration. n_parallel: how many are compiled and measured together. The classic
+    builder's other arguments have no effect: kernels are compiled in the measuring process."""
 
     def __init__(self, timeout: float = 10, n_parallel: int | None = None, build_kwargs: Any = None, build_func: Any = "default", do_fork: bool = False,
                  runtime: Any = None):
@@ -47,8 +47,9 @@ class LocalBuilder:
 
 
 class LocalRunner:
-    """Measures on this machine. Each of `repeat` times is the mean of `number` runs, of more where they take less than min_repeat_ms. module_loader: measures on
-    a device in its place, configurations as programs in C (tvm.micro.AutoTvmModuleLoader)."""
+    """Measures on this machine. Each of the `repeat` times is the mean of `number` runs, or of more if they take less than
+    min_repeat_ms. module_loader: measures on a device instead, with configurations built as C programs
+    (tvm.micro.AutoTvmModuleLoader)."""
 
     def __init__(self, timeout: float = 10, number: int = 4, repeat: int = 3, min_repeat_ms: float = 0, cooldown_interval: float = 0.1,
                  enable_cpu_cache_flush: bool = False, module_loader: Any = None):
@@ -58,13 +59,14 @@ class LocalRunner:
         self.sessions: Any = LocalSessions() if module_loader is None else DeviceSessions(module_loader)
         self.options = _core.TimingOptions()
         self.options.number, self.options.repeat, self.options.min_repeat_ms = number, repeat, min_repeat_ms
-        # A pause for each repeat of each trial would be most of the time; the classic one is for devices that throttle.
+        # The classic cooldown is meant for devices that throttle; here pauses would take most of the tuning time.
         self.options.cooldown_seconds, self.options.flush_cache = 0 if cooldown_interval <= 0.1 else cooldown_interval, enable_cpu_cache_flush
 
 
 class RPCRunner(LocalRunner):
-    """Measures on devices behind a tracker: libraries that were built here are uploaded, and run in a session of the device. n_parallel: how many devices at
-    a time; without it all that the tracker has of the key. timeout: seconds for each configuration, until the device's server ends the session."""
+    """Measures on devices registered with a tracker: libraries are built here, uploaded, and run in a session of the device. n_parallel:
+    devices used at a time, by default all that the tracker has for the key. timeout: seconds per configuration, after which the
+    server ends the session."""
 
     def __init__(self, key: str, host: str, port: int, priority: int = 1, timeout: float = 10, n_parallel: int | None = None, number: int = 4, repeat: int = 3,
                  min_repeat_ms: float = 0, cooldown_interval: float = 0.1, enable_cpu_cache_flush: bool = False, module_loader: Any = None):
@@ -73,14 +75,15 @@ class RPCRunner(LocalRunner):
         self.sessions = TrackerSessions(key, host, self.port, priority, n_parallel)
 
     def check(self) -> None:
-        """RuntimeError: no device of the key answers."""
+        """RuntimeError if no device of the key answers."""
         if not check_remote(None, self.key, self.host, self.port):
             raise RuntimeError(f"Cannot get remote devices from the tracker. Please check the status of tracker by 'python -m tvm.exec.query_rpc_tracker "
                                f"--port {self.port}' and make sure you have free devices on the queue status.")
 
 
 def request_remote(device_key: str, host: str | None = None, port: int | None = None, priority: int = 1, timeout: float = 60) -> Any:
-    """A session with a device of the key, by the tracker there (default: $TVM_TRACKER_HOST and $TVM_TRACKER_PORT). Errors: those of `request`."""
+    """A session with a device of the key from the tracker (default: $TVM_TRACKER_HOST and $TVM_TRACKER_PORT). Errors: those of
+    `request`."""
     from ...rpc import connect_tracker
     where = host or os.environ.get("TVM_TRACKER_HOST"), port or os.environ.get("TVM_TRACKER_PORT")
     if None in where:
@@ -89,7 +92,7 @@ def request_remote(device_key: str, host: str | None = None, port: int | None = 
 
 
 def check_remote(target: Any, device_key: str, host: str | None = None, port: int | None = None, priority: int = 100, timeout: float = 10) -> bool:
-    """Whether a device of the key is free within `timeout` seconds and runs what it is asked. Errors of the tracker itself are raised."""
+    """Whether a device of the key is free within `timeout` seconds and runs a test function. Errors of the tracker are raised."""
     from ...error import Error
     from ...rpc import connect_tracker
     found: list[bool] = []
@@ -110,7 +113,7 @@ def check_remote(target: Any, device_key: str, host: str | None = None, port: in
 
 
 def measure_option(builder: Any, runner: Any) -> dict[str, Any]:
-    """What a tuner's `tune` takes. "local" stands for LocalBuilder() and LocalRunner(). ValueError: something else."""
+    """The measure_option of `tune`. "local" means LocalBuilder() or LocalRunner(). ValueError: anything else."""
     builder = LocalBuilder() if builder == "local" else builder
     runner = LocalRunner() if runner == "local" else runner
     if not isinstance(builder, LocalBuilder):
@@ -121,13 +124,13 @@ def measure_option(builder: Any, runner: Any) -> dict[str, Any]:
 
 
 def _command() -> list[str]:
-    """A process of this Python that measures."""
+    """The command of a measuring process with this Python."""
     path = [os.fspath(p) for p in sys.path if p]
     return [sys.executable, "-c", f"import sys; sys.path[:] = {path!r}; from tilewright import _core; sys.exit(_core.serve_trials(0))"]
 
 
 def create_measure_batch(task: Any, option: dict[str, Any]) -> Callable[[Sequence[MeasureInput]], list[MeasureResult]]:
-    """A function that measures inputs of the task; its n_parallel says how many at a time."""
+    """A function that measures a batch of the task's inputs; its n_parallel is the batch size."""
     builder, runner = option["builder"], option["runner"]
     if task.config_space is None:
         raise ValueError(f"the task {task.name} was read from a log: autotvm.task.create makes one that can be measured")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that compile candidates: what a compilation does to its process, or how long it takes, harms nobody else."""
+"""Worker processes that compile candidates, so that a crash or a timeout of one compilation affects nothing else."""
 from __future__ import annotations
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 
 class Built(NamedTuple):
-    """What became of a request: `value`, or why there is none."""
+    """The outcome of a request: `value`, or the error."""
     value: Any
     error: str
     timed_out: bool
@@ -35,10 +35,10 @@ class _Process:
             self._input.write(json.dumps(request).encode() + b"\n")
             self._input.flush()
         except BrokenPipeError:
-            pass  # hear() says that it is gone
+            pass  # hear() reports that the process ended
 
     def hear(self) -> Any:
-        """After select: the answer; None where it is not whole yet. EOFError: the process is gone."""
+        """Called after select: the answer, or None while it is incomplete. EOFError: the process ended."""
         some = os.read(self.output.fileno(), 1 << 16)
         if not some:
             raise EOFError
@@ -57,14 +57,14 @@ class _Process:
 
 
 class BuildProcesses:
-    """As many as `count`, which are started when they are needed and end with this object."""
+    """A pool of up to `count` processes, started on demand and ended with this object."""
 
     def __init__(self, count: int):
         self._count = max(1, count)
         self._idle: list[_Process] = []
 
     def run(self, requests: Sequence[Any], seconds: float) -> list[Built]:
-        """One answer for each request, whatever becomes of the processes; each request has so many seconds."""
+        """One answer per request, even if processes die; `seconds` is the limit of each request."""
         out = [Built(None, "not built", False, 0.0)] * len(requests)
         waiting = deque(range(len(requests)))
         busy: dict[_Process, tuple[int, float]] = {}
@@ -99,7 +99,7 @@ class BuildProcesses:
         return out
 
     def end(self) -> None:
-        """Ends those that wait for work; the next request starts others."""
+        """Ends the idle processes; the next request starts new ones."""
         while self._idle:
             self._idle.pop().end()
 
@@ -108,10 +108,10 @@ class BuildProcesses:
 
 def _build(request: Any) -> Any:
     from .... import _core
-    if request["kind"] == "trials":  # kernels of a task, together
+    if request["kind"] == "trials":  # several kernels of a task in one library
         os.makedirs(request["folder"], exist_ok=True)
         return _core.export_trials(request["line"], request["folder"])
-    if request["kind"] == "trial library":  # one of them, as a program in C
+    if request["kind"] == "trial library":  # one kernel as a C program
         return _core.export_trial_library(request["line"], request["path"])
     from ...driver.build_module import build
     from ...tir.function import PrimFunc
@@ -120,9 +120,9 @@ def _build(request: Any) -> Any:
 
 
 def serve() -> None:
-    """Answers requests, one JSON object a line, until nobody asks."""
+    """Answers requests, one JSON object per line, until the input closes."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # libraries may print to stdout, which carries the answers
     for line in sys.stdin:
         try:
             answer = {"value": _build(json.loads(line))}

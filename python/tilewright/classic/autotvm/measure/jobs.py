@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries that are measured in sessions, as plain data: what runs them may be another process or another machine."""
+"""Measurement jobs as plain data, so that they can run in another process or on another machine."""
 from __future__ import annotations
 
 import json
@@ -13,7 +13,7 @@ import numpy as np
 from ...error import Error
 from ...runtime.ndarray import empty
 
-_LOST = (701, 702, 703)  # errors of a session that is gone
+_LOST = (701, 702, 703)  # error codes of a lost session
 
 
 class Timing(NamedTuple):
@@ -27,14 +27,14 @@ class Timing(NamedTuple):
 
 
 class FunctionCase(NamedTuple):
-    """A function of tensors: its name, (dtype, shape) of each argument, which of them are results."""
+    """A tensor function: its name, the (dtype, shape) of each argument, and which arguments are results."""
     name: str
     arguments: tuple[tuple[str, tuple[int, ...]], ...]
     results: tuple[int, ...]
 
 
 class KernelCase(NamedTuple):
-    """A step of a graph, behind the steps that write its operands; its outputs are the graph's from `first` on."""
+    """A step of a graph, after the steps that produce its operands; its outputs are the graph's outputs from `first` on."""
     operands: tuple[int, ...]
     step: int
     first: int
@@ -46,13 +46,13 @@ class ProgramCase(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A library's file and what of it is measured, one after another."""
+    """A library file and the cases to measure in it, in order."""
     path: str
     cases: tuple[FunctionCase | KernelCase | ProgramCase, ...]
 
 
 class BuildResult(NamedTuple):
-    """What a module loader gets: the file of a configuration."""
+    """The argument of a module loader: the file of a configuration."""
     filename: str
     arg_info: Any
     error: Any
@@ -60,7 +60,7 @@ class BuildResult(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a case: seconds of a run for each repeat, or the number of an error and its text; what the kernel computed."""
+    """The result of a case: seconds per run for each repeat, or an error number and text; and the kernel's outputs."""
     costs: tuple[float, ...]
     error: int
     message: str
@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
 
 
 class _Loaded:
-    """A library in a session."""
+    """A library loaded in a session."""
 
     def __init__(self, session: Any, path: str):
         session.upload(path)
@@ -78,7 +78,7 @@ class _Loaded:
         self._calls: list[int] = []
 
     def prepare(self, case: FunctionCase | KernelCase) -> tuple[Any, str, tuple[Any, ...], tuple[Any, ...]]:
-        """Runs it once: what to time (module, function, arguments), and what it computed."""
+        """Runs the case once; returns what to time (module, function, arguments) and the outputs."""
         fill = self._session.get_function("tvm.contrib.random.random_fill")
         if isinstance(case, FunctionCase):
             tensors = tuple(empty(shape, dtype, self._session.cpu()) for dtype, shape in case.arguments)
@@ -108,8 +108,8 @@ class _Loaded:
 
 
 def run_job(job: Job, timing: Timing, open_session: Callable[[float], tuple[Any, Callable[[], None]]]) -> list[Outcome]:
-    """One outcome for each case. A case whose session ends has failed, and the others get another session. `open_session(seconds)` gives a session that is
-    ended after so many, and what is called when it was not."""
+    """One outcome per case. If the session is lost, the current case fails and the remaining ones get a new session.
+    `open_session(seconds)` returns a session that is ended after that time, and a function that cancels that limit."""
     waiting: Any = job.cases
     out: list[Outcome] = []
     while waiting:
@@ -135,7 +135,7 @@ def run_job(job: Job, timing: Timing, open_session: Callable[[float], tuple[Any,
 
 
 def run_program(job: Job, timing: Timing, load: Callable[[Any, Any], Any]) -> list[Outcome]:
-    """The same of a program in C. `load({}, build result)` gives a context: a session and the program's executor in it, on a device."""
+    """As run_job, for a C program. `load({}, build result)` returns a context of (session, executor) on a device."""
     start = time.monotonic()
     try:
         with load({}, BuildResult(job.path, (), None, 0.0)) as (session, executor):

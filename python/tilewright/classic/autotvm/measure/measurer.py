@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring configurations that are built in processes of their own and run in sessions."""
+"""Measures configurations that are built in worker processes and run in sessions."""
 from __future__ import annotations
 
 import os
@@ -19,7 +19,7 @@ from .sessions import DeviceSessions
 
 
 class Trial:
-    """One configuration on its way: built, measured, or failed with a number of MeasureErrorNo."""
+    """One configuration: its build, its measurement, or its MeasureErrorNo."""
 
     def __init__(self, config: Any):
         self.config, self.error, self.message, self.seconds = config, 0, "", 0.0
@@ -30,7 +30,7 @@ class Trial:
 
 
 def _agree(ours: Sequence[Any], reference: Sequence[Any]) -> bool:
-    """As far apart as sums in another order, and Winograd's, may be."""
+    """Tolerance for sums in another order and for Winograd convolutions."""
     for a, b in zip(ours, reference):
         if a.dtype.kind not in "fV":
             if not np.array_equal(a, b):
@@ -45,7 +45,7 @@ def _agree(ours: Sequence[Any], reference: Sequence[Any]) -> bool:
 
 
 def _in_this_process(request: Any, build_func: Callable[..., Any]) -> Built:
-    """A function by a script's own linker."""
+    """Builds a function in this process, with the script's own linker function."""
     from ...driver.build_module import build
     from ...tir.function import PrimFunc
     start = time.monotonic()
@@ -58,7 +58,7 @@ def _in_this_process(request: Any, build_func: Callable[..., Any]) -> Built:
 
 
 class SessionMeasurer:
-    """Of one task. Results are compared with those of the first configuration that had any."""
+    """Measures the trials of one task; results are compared with those of the first configuration that ran."""
 
     def __init__(self, task: Any, builder: Any, runner: Any):
         self._task, self._builder, self._runner = task, builder, runner
@@ -67,7 +67,7 @@ class SessionMeasurer:
         self._timing = Timing(options.number, options.repeat, options.min_repeat_ms, options.cooldown_seconds, options.flush_cache, runner.timeout)
 
     def measure(self, configs: Sequence[Any]) -> list[Trial]:
-        """One trial for each."""
+        """One trial per input."""
         folder = tempfile.mkdtemp(prefix="tilewright-trials-")
         try:
             trials = [Trial(config) for config in configs]
@@ -100,7 +100,7 @@ class SessionMeasurer:
         return not answer.error
 
     def _functions(self, trials: Sequence[Trial], folder: str) -> list[tuple[Job, list[Trial]]]:
-        """A template's: its function runs here, what it makes is compiled elsewhere."""
+        """Template tasks: the template runs here, its loops are compiled in a worker."""
         from ..task.space import InstantiationError
         ready: list[tuple[Trial, Any, FunctionCase]] = []
         for i, trial in enumerate(trials):
@@ -118,7 +118,7 @@ class SessionMeasurer:
         return [(Job(request["path"], (case,)), [trial]) for (trial, request, case), answer in zip(ready, built) if self._is_built([trial], answer)]
 
     def _kernels(self, trials: Sequence[Trial], folder: str) -> list[tuple[Job, list[Trial]]]:
-        """The compiler's own: all as one library; where that cannot be built, each by itself, so that the one whose fault it is is known."""
+        """Tasks of built-in kernels: all in one library; if that fails to build, one library each, to find the faulty one."""
         groups = [list(trials)]
         built = self._built_kernels(groups, folder)
         if built[0].error and len(trials) > 1:
@@ -139,7 +139,7 @@ class SessionMeasurer:
         return jobs
 
     def _programs(self, trials: Sequence[Trial], folder: str) -> list[tuple[Job, list[Trial]]]:
-        """Each of the compiler's own kernels as a program in C."""
+        """Each built-in kernel as a C program."""
         requests = [{"kind": "trial library", "line": _core.trials_line(self._task.core, [t.config.index]), "path": f"{folder}/{i}.tar"} for i, t in enumerate(trials)]
         jobs = []
         for trial, request, built in zip(trials, requests, self._builder.processes.run(requests, self._builder.timeout)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where libraries are measured: processes of this machine, or devices behind a tracker."""
+"""Where jobs run: local processes, or devices registered with a tracker."""
 from __future__ import annotations
 
 import threading
@@ -11,7 +11,7 @@ from .jobs import Job, Outcome, Timing, run_job, run_program
 
 
 class LocalSessions:
-    """Sessions with processes of this machine, one at a time, which are ended when they take too long."""
+    """Sessions with local processes, one at a time, killed after a timeout."""
 
     def open(self, seconds: float) -> tuple[Any, Callable[[], None]]:
         from ...rpc import PopenSession
@@ -27,7 +27,7 @@ class LocalSessions:
 
 
 class TrackerSessions:
-    """Sessions with devices of a key: as many at a time as said, or all that the tracker has."""
+    """Sessions with devices of a key, up to a given number at a time or all that the tracker has."""
 
     def __init__(self, key: str, host: str, port: int, priority: int, devices: int | None):
         self._key, self._address, self._priority, self._devices = key, (host, port), priority, devices
@@ -48,13 +48,13 @@ class TrackerSessions:
 
 
 class DeviceSessions:
-    """Programs on a device without an operating system: a module loader builds and flashes each (tvm.micro.AutoTvmModuleLoader)."""
+    """Programs on a bare-metal device: a module loader builds and flashes each (tvm.micro.AutoTvmModuleLoader)."""
 
     def __init__(self, load: Callable[[Any, Any], Any]):
         self._load = load
 
     def run(self, jobs: Sequence[Job], timing: Timing) -> list[list[Outcome]]:
-        """The outcomes of each job's one case."""
+        """The outcome of each job's only case."""
         return [run_program(job, timing, self._load) for job in jobs]
 
 

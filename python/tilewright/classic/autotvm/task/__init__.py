@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks, their spaces, and which configuration a build takes."""
+"""Tasks, their configuration spaces, and the choice of a build's configurations."""
 from __future__ import annotations
 
 from . import dispatcher, space, task, topi_integration

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which configuration a build takes for a workload: contexts, the innermost first."""
+"""Chooses the configuration of each workload during a build: nested contexts, innermost first."""
 from __future__ import annotations
 
 import json
@@ -10,11 +10,11 @@ from typing import Any
 from .... import _core, options
 from .space import ConfigEntity, FallbackConfigEntity
 
-_UNTIL_NOW = 1e-12  # seconds of what is forced: less than anything measured
+_UNTIL_NOW = 1e-12  # recorded time of a forced configuration: below any measured one
 
 
 class DispatchContext:
-    """The base of contexts; `with` makes one the current one."""
+    """Base class of contexts; `with` makes one current."""
     current: DispatchContext | None = None
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class DispatchContext:
         self._updated: dict[Any, Any] = {}
 
     def query(self, target: Any, workload: Any) -> Any:
-        """The configuration of a workload: what was updated, what this context knows, what an outer one does."""
+        """The configuration of a workload: an updated one, else this context's, else an outer context's."""
         found = self._updated.get(_key(workload))
         found = self._query_inside(target, workload) if found is None else found
         if found is None:
@@ -33,11 +33,11 @@ class DispatchContext:
         return None
 
     def update(self, target: Any, workload: Any, cfg: Any) -> None:
-        """From now on this is the workload's configuration."""
+        """Sets the workload's configuration from now on."""
         self._updated[_key(workload)] = cfg
 
     def lines(self) -> list[str]:
-        """Records, as lines of a log, that make a build choose so; outer contexts' first."""
+        """The context's choices as log lines for a build, outer contexts first."""
         outer = self._old.lines() if self._old is not None else []
         forced = [_line(json.loads(key), cfg) for key, cfg in self._updated.items() if not cfg.is_fallback]
         return outer + self._lines_inside() + forced
@@ -58,13 +58,13 @@ def _key(workload: Any) -> str:
 
 
 def _line(workload: Any, cfg: Any) -> str:
-    """A record that makes a build take the configuration."""
+    """A log line that forces the configuration."""
     return json.dumps({"input": ["llvm", workload[0], workload[1:], {}], "config": {**cfg.to_json_dict(), "index": cfg.index or 0},
                        "result": [[_UNTIL_NOW], 0, 0.0, 0.0], "version": 0.2, "tvm_version": "0.9.0"})
 
 
 class ApplyHistoryBest(DispatchContext):
-    """The best of records: a log's path, several, or (input, result) pairs. Errors: OSError, ValueError (a line is no record)."""
+    """The best of the records in a log (by path), several logs, or (input, result) pairs. Errors: OSError, ValueError (not a record)."""
 
     def __init__(self, records: Any):
         super().__init__()
@@ -127,7 +127,7 @@ class ApplyConfig(DispatchContext):
 
 
 class ApplyFixedConfig(DispatchContext):
-    """For each of the tasks the configuration its space begins with, for the schedules that are named."""
+    """For each task the first configuration of its space, for the named schedules."""
 
     def __init__(self, tasks: Iterable[Any], schedule_names: str | Iterable[str]):
         super().__init__()
@@ -139,8 +139,8 @@ class ApplyFixedConfig(DispatchContext):
 
 
 class FallbackContext(DispatchContext):
-    """Nothing is known: the cost model decides, and templates have their defaults. A workload has one entity, so that its schedule sees what its
-    computation defined."""
+    """No records: the cost model decides, and templates use their defaults. The entity of a workload is cached, so that a schedule sees
+    what its compute function defined."""
 
     memory: dict[Any, Any] = {}
 
@@ -152,7 +152,7 @@ class FallbackContext(DispatchContext):
         self.memory.pop((str(target), _key(workload)), None)
 
 
-DispatchContext.current = FallbackContext()  # outside of all others
+DispatchContext.current = FallbackContext()  # the outermost context
 
 
 def apply_history_best(records: Any) -> ApplyHistoryBest:
@@ -166,7 +166,7 @@ def apply_graph_best(records: Any) -> ApplyGraphBest:
 
 
 def current_config() -> Any:
-    """What get_config gives."""
+    """The result of get_config."""
     context = DispatchContext.current
     return context._config if isinstance(context, ApplyConfig) else None
 
@@ -176,7 +176,7 @@ def _records_now() -> Any:
     return _core.record_chooser(lines) if lines else None
 
 
-options.record_chooser = _records_now  # tilewright.compile asks, too
+options.record_chooser = _records_now  # for tilewright.compile
 
 __all__ = ["ApplyConfig", "ApplyFixedConfig", "ApplyGraphBest", "ApplyHistoryBest", "DispatchContext", "FallbackContext", "apply_graph_best",
            "apply_history_best", "current_config"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a knob of a template can be set to, and what that does to a schedule."""
+"""Values of a template's knobs, and how each is applied to a schedule."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from typing import Any
 
 
 class SplitEntity:
-    """Sizes of the parts, the first derived: [-1, 4, 8]."""
+    """Factors of a split, the first one derived from the extent: [-1, 4, 8]."""
 
     def __init__(self, size: Sequence[int]):
         self.size = list(size)
 
     def apply(self, sch: Any, op: Any, axis: Any) -> list[Any]:
-        """Splits the axis from the inside; the axes, the outermost first."""
+        """Splits the axis, innermost factor first; returns the axes, outermost first."""
         inner: list[Any] = []
         for factor in reversed(self.size[1:]):
             axis, part = sch[op].split(axis, int(factor))
@@ -31,13 +31,13 @@ class SplitEntity:
 
 
 class ReorderEntity:
-    """An order of axes: the places of the given ones, the outermost first."""
+    """A permutation of axes: indices of the given axes, outermost first."""
 
     def __init__(self, perm: Sequence[int]):
         self.perm = list(perm)
 
     def apply(self, sch: Any, op: Any, axes: Sequence[Any]) -> list[Any]:
-        """Orders the axes of the stage."""
+        """Reorders the axes of the stage."""
         ordered = [axes[i] for i in self.perm]
         sch[op].reorder(*ordered)
         return ordered
@@ -47,14 +47,14 @@ class ReorderEntity:
 
 
 class AnnotateEntity:
-    """What becomes of each axis: "none", "unroll", "vec"."""
+    """The annotation of each axis: "none", "unroll" or "vec"."""
 
     def __init__(self, anns: Sequence[str]):
         self.anns = list(anns)
 
     def apply(self, sch: Any, op: Any, axes: Sequence[Any], axis_lens: Sequence[int] | None = None, max_unroll: int | None = None,
               vec_size: Sequence[int] | None = None, cfg: Any = None, source: Any = None) -> list[Any]:
-        """Marks the axes of the stage. Loops longer than max_unroll stay as they are; so do vectors whose length is not among vec_size."""
+        """Annotates the axes of the stage. Loops longer than max_unroll and vectors whose length is not in vec_size are left alone."""
         stage = sch[op]
         for i, (axis, what) in enumerate(zip(axes, self.anns)):
             length = axis_lens[i] if axis_lens else None
@@ -85,7 +85,7 @@ class OtherOptionEntity:
 
 
 def entity_to_json(entity: Any) -> tuple[str, Any]:
-    """(kind, value) as a record has them."""
+    """The (kind, value) pair of a record."""
     if isinstance(entity, SplitEntity):
         return "sp", entity.size
     if isinstance(entity, ReorderEntity):
@@ -96,7 +96,7 @@ def entity_to_json(entity: Any) -> tuple[str, Any]:
 
 
 def entity_from_json(kind: str, value: Any) -> Any:
-    """The entity of a record. ValueError: no such kind."""
+    """The entity of a record. ValueError: unknown kind."""
     known = {"sp": SplitEntity, "re": ReorderEntity, "an": AnnotateEntity, "ot": OtherOptionEntity}
     if kind not in known:
         raise ValueError(f"a record's knob is of the kind '{kind}'; there are {', '.join(known)}")

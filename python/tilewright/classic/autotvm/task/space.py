@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spaces of configurations: those that a template defines, knob by knob, and those of the compiler's own kernels."""
+"""Configuration spaces: those that templates define knob by knob, and those of the built-in kernels."""
 from __future__ import annotations
 
 import itertools
@@ -12,7 +12,7 @@ from .entities import AnnotateEntity, OtherOptionEntity, ReorderEntity, SplitEnt
 
 
 class InstantiationError(ValueError):
-    """A template refuses a configuration."""
+    """Raised by a template that rejects a configuration."""
 
 
 class ConfigEntity:
@@ -21,7 +21,7 @@ class ConfigEntity:
     def __init__(self, index: int | None, code_hash: str | None, entity_map: Mapping[str, Any], constraints: Sequence[Any] = ()):
         self.index, self.code_hash = index, code_hash
         self._entity_map: OrderedDict[str, Any] = OrderedDict(entity_map)
-        self.workload: Any = None  # what it is a configuration of, where that is known
+        self.workload: Any = None  # its workload, if known
         self.flop: float | None = None
         self.errors: list[str] = []
 
@@ -48,7 +48,7 @@ class ConfigEntity:
     def __len__(self) -> int:
         return 1
 
-    # A template defines its knobs when it is built, too: what is defined already stays.
+    # A template runs its define_* calls again when it is built; knobs that exist already keep their values.
     def define_split(self, name: str, axis: Any, policy: str = "factors", **kwargs: Any) -> list[VirtualAxis]:
         return [VirtualAxis(None)] * int(kwargs.get("num_outputs", 2))
 
@@ -74,7 +74,7 @@ class ConfigEntity:
         return {name: e.val for name, e in self._entity_map.items() if isinstance(e, OtherOptionEntity)}
 
     def get_flatten_feature(self) -> list[float]:
-        """Numbers of the knobs, in their order."""
+        """Numeric features of the knobs, in order."""
         out: list[float] = []
         for entity in self._entity_map.values():
             _, value = entity_to_json(entity)
@@ -87,7 +87,7 @@ class ConfigEntity:
 
     @staticmethod
     def from_json_dict(json_dict: Mapping[str, Any]) -> ConfigEntity:
-        """Errors: KeyError, ValueError (no record's)."""
+        """Errors: KeyError or ValueError if the dictionary is not a configuration."""
         entities = OrderedDict((name, entity_from_json(kind, value)) for name, kind, value in json_dict["entity"])
         return ConfigEntity(json_dict["index"], json_dict.get("code_hash"), entities)
 
@@ -96,7 +96,7 @@ class ConfigEntity:
 
 
 class _Space:
-    """What every space is: configurations by index."""
+    """Common part of all spaces: configurations by index."""
 
     def __len__(self) -> int:
         raise NotImplementedError
@@ -113,8 +113,8 @@ class _Space:
 
 
 class KernelSpace(_Space):
-    """The configurations of the compiler's kernels for a workload. Not every index is a kernel (is_index_valid): tiles that do not fit the registers
-    are none."""
+    """The configurations of the built-in kernels for a workload. An index may be invalid (is_index_valid): tiles that do not fit the
+    registers are excluded."""
 
     def __init__(self, core: Any, workload: Any):
         self._core, self._workload = core, workload
@@ -143,7 +143,7 @@ class KernelSpace(_Space):
 
 
 class VirtualAxis:
-    """An axis of a template's space: a length, and a name where it has one."""
+    """An axis of a template's space: a length and an optional name."""
 
     def __init__(self, length: Any, name: str | None = None):
         self.length, self.name = _length(length), name
@@ -191,7 +191,7 @@ def _splits(length: int, num_outputs: int, policy: str, kwargs: Mapping[str, Any
 
 
 def _merged(chains: list[list[int]]) -> list[list[int]]:
-    """All orders of the chains' elements in which each chain keeps its own."""
+    """All interleavings of the chains that keep the order of each."""
     chains = [c for c in chains if c]
     if not chains:
         return [[]]
@@ -199,13 +199,13 @@ def _merged(chains: list[list[int]]) -> list[list[int]]:
 
 
 class ConfigSpace(_Space):
-    """The space that a template defines. Within it a knob has the value of its first option."""
+    """The space that a template defines. While it is being defined each knob has its first option."""
 
     is_fallback = False
 
     def __init__(self) -> None:
         self.space_map: OrderedDict[str, list[Any]] = OrderedDict()
-        self._entity_map: OrderedDict[str, Any] = OrderedDict()  # what the template gets while it defines
+        self._entity_map: OrderedDict[str, Any] = OrderedDict()  # values returned to the template during definition
         self._products: dict[str, int] = {}  # lengths of split axes
         self.errors: list[str] = []
         self.flop: float | None = None
@@ -225,7 +225,8 @@ class ConfigSpace(_Space):
         return self.space_map.setdefault(name, options)
 
     def define_split(self, name: str, axis: Any, policy: str = "factors", **kwargs: Any) -> list[VirtualAxis]:
-        """policy: "factors", "power2", "verbose", "candidate"; num_outputs, max_factor, filter, no_tail, candidate. Errors: ValueError."""
+        """policy: "factors", "power2", "verbose" or "candidate"; further options: num_outputs, max_factor, filter, no_tail, candidate.
+        Errors: ValueError."""
         self._products.setdefault(name, _length(axis))
         options = self._define(name, _splits(_length(axis), kwargs.get("num_outputs", 2), policy, kwargs))
         return [VirtualAxis(s if s > 0 else _length(axis)) for s in options[0].size]
@@ -265,7 +266,7 @@ class ConfigSpace(_Space):
         self._define(name, [OtherOptionEntity(c) for c in candidate])
 
     def multi_filter(self, filter: Callable[[ConfigEntity], bool]) -> None:
-        """Configurations that it refuses are none of the space (is_index_valid)."""
+        """A predicate over configurations; those that it rejects are invalid (is_index_valid)."""
         self._filters.append(filter)
 
     def add_flop(self, flop: float) -> None:
@@ -318,7 +319,7 @@ class ConfigSpace(_Space):
 
 
 class FallbackConfigEntity(ConfigSpace):
-    """The configuration of a workload without a record: each knob has its first value, or what the template says. Of the compiler's own kernels: the
+    """The configuration of a workload without a record: each knob's first option, or what the template sets. For built-in kernels the
     cost model's choice."""
     is_fallback = True
 
@@ -330,7 +331,8 @@ class FallbackConfigEntity(ConfigSpace):
         self._entity_map[name] = entity
 
     def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
-        """From the innermost part on the largest factor that its constraint allows (-1: any). ValueError: another number of parts."""
+        """Chooses, from the innermost part outwards, the largest factor within its constraint (-1: any). ValueError: wrong number of
+        parts."""
         if name not in self._products:
             raise ValueError(f"no split is called '{name}'")
         size = list(self._entity_map[name].size)
@@ -343,7 +345,7 @@ class FallbackConfigEntity(ConfigSpace):
         self._entity_map[name] = SplitEntity(size)
 
     def fallback_with_reference_log(self, ref_log: Any) -> None:
-        """Takes the first reference's configuration."""
+        """Uses the configuration of the first reference record."""
         for inp, _ in ref_log:
             self._entity_map.update(inp.config._entity_map)
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks: workloads that have several kernels to choose from."""
+"""Tasks: workloads with several candidate kernels."""
 from __future__ import annotations
 
 import json
@@ -12,7 +12,8 @@ from .space import ConfigSpace, KernelSpace
 
 
 def serialize_args(args: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments as records have them: a tensor is ("TENSOR", shape, dtype). TypeError: something else than tensors, numbers, texts and lists."""
+    """Arguments in the form of records: a tensor is ("TENSOR", shape, dtype). TypeError: anything but tensors, numbers, strings and
+    lists."""
     def one(value: Any) -> Any:
         if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, (str, bytes)):
             return ("TENSOR", tuple(int(getattr(d, "value", d)) for d in value.shape), str(value.dtype))
@@ -27,7 +28,7 @@ def serialize_args(args: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def deserialize_args(args: Sequence[Any]) -> list[Any]:
-    """Arguments as they are given to a template: tensors become placeholders."""
+    """Arguments as passed to a template: tensors become placeholders."""
     out: list[Any] = []
     for arg in args:
         if isinstance(arg, (list, tuple)) and len(arg) == 3 and arg[0] == "TENSOR":
@@ -39,12 +40,12 @@ def deserialize_args(args: Sequence[Any]) -> list[Any]:
 
 
 def args_to_workload(args: Sequence[Any], task_name: str | None = None) -> tuple[Any, ...]:
-    """(name, argument, ...); without a name the arguments alone."""
+    """(name, argument, ...); without a name only the arguments."""
     return (() if task_name is None else (task_name,)) + serialize_args(args)
 
 
 def _flop(name: str, args: Sequence[Any], counted: float) -> float:
-    """Two for each product and, as the classic stack counts, seven for each element of a padded input and one for each sum of dense_nopack."""
+    """The classic count of operations: two per multiply-add, seven per element of a padded input, and one per sum of dense_nopack."""
     if name.startswith("conv2d_NCHWc") and len(args) >= 5:
         (_, (n, ci, h, w), _), (_, (co, _, kh, kw), _), (sh, sw), padding, (dh, dw) = args[:5]
         top, left, bottom, right = padding
@@ -58,7 +59,7 @@ def _flop(name: str, args: Sequence[Any], counted: float) -> float:
 
 
 class Task:
-    """A workload: its name, arguments, target and space. `core` is the compiler's task; None for one that was read from a log."""
+    """A workload: name, arguments, target and space. `core` is the compiler's task, None for one read from a log."""
 
     def __init__(self, name: str, args: Sequence[Any]):
         self.name, self.args, self.kwargs = name, tuple(args), {}
@@ -71,18 +72,18 @@ class Task:
         self.op_name = ""
 
     def instantiate(self, config: Any) -> tuple[str, str]:
-        """The kernel's name and configuration. ValueError: it is no configuration of this task's."""
+        """The kernel's name and configuration. ValueError: not a configuration of this task."""
         found = None if self.core is None or config.index is None else self.core.configuration(config.index)
         if found is None:
             raise ValueError(f"{config} is no kernel of {self.name}")
         return found  # type: ignore[no-any-return]
 
     def search(self, name: str, seed: int) -> Any:
-        """One of the compiler's searches over the space."""
+        """A search of the compiler over the space."""
         return _core.search_of_task(self.core, name, seed)
 
     def index_of(self, config: Any) -> int | None:
-        """The place of a record's configuration; None: the space has none like it."""
+        """The index of a record's configuration; None if the space does not contain it."""
         return self.core.index_of_entity(json.dumps(config.to_json_dict()["entity"]))  # type: ignore[no-any-return]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -110,8 +111,8 @@ def _from_core(core: Any) -> Task:
 
 
 def extract_from_program(mod: Any, params: Any, target: Any, target_host: Any = None, ops: Any = None) -> list[Task]:
-    """The tasks of a module or function, each once. ops: only those of these operators. `params` become constants: kernels that read packed
-    weights are there for constant ones only. Errors: tilewright.Error."""
+    """The distinct tasks of a module or function. ops: only tasks of these operators. `params` become constants, because kernels with
+    packed weights require constant weights. Errors: tilewright.Error."""
     from ...relay.build_module import _module_of, _processor, _targets
     from ...transform import PassContext
     options = PassContext(opt_level=3).build_options(_processor(_targets(target, target_host)))
@@ -121,7 +122,7 @@ def extract_from_program(mod: Any, params: Any, target: Any, target_host: Any = 
 
 
 def extract_from_multiple_program(mods: Sequence[Any], params: Sequence[Any], target: Any, target_host: Any = None, ops: Any = None) -> list[Task]:
-    """The tasks of all modules, each once. ValueError: another number of params."""
+    """The distinct tasks of all modules. ValueError: the number of params differs."""
     if len(mods) != len(params):
         raise ValueError(f"{len(mods)} modules and {len(params)} params")
     out: dict[Any, Task] = {}
@@ -132,7 +133,7 @@ def extract_from_multiple_program(mods: Sequence[Any], params: Sequence[Any], ta
 
 
 def create(task_name: Any, args: Sequence[Any], target: Any, target_host: Any = None) -> Task:
-    """A task by its name and arguments, as the classic stack writes them: of a template, or of the compiler's kernels. ValueError: there is no such task."""
+    """Creates a task by its classic name and arguments, of a template or of the built-in kernels. ValueError: no such task."""
     from .templates import TASK_TABLE, TemplateTask
     from .workloads import module_of
     task_name = task_name if isinstance(task_name, str) else next((n for n, t in TASK_TABLE.items() if t.fcustomized is task_name), str(task_name))
@@ -146,7 +147,7 @@ def create(task_name: Any, args: Sequence[Any], target: Any, target_host: Any = 
 
 
 def get_config() -> Any:
-    """The configuration, or the space, of the template that is being called. RuntimeError: none is."""
+    """Inside a template: its configuration, or its space while that is being defined. RuntimeError outside."""
     from .dispatcher import current_config
     config = current_config()
     if config is None:
@@ -154,7 +155,7 @@ def get_config() -> Any:
     return config
 
 
-def __getattr__(name: str) -> Any:  # in the module of their own, which imports this one
+def __getattr__(name: str) -> Any:  # a module attribute, because that module imports this one
     if name in ("compute_flop", "FlopCalculationError", "template", "TaskTemplate"):
         from . import templates
         return getattr(templates, name)

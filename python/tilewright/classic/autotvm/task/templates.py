@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates: functions of a script that make a schedule, and define what can be chosen in it."""
+"""Templates: user functions that return a schedule and define its tuning knobs."""
 from __future__ import annotations
 
 import functools
@@ -14,12 +14,12 @@ from .task import Task, args_to_workload, deserialize_args, serialize_args
 
 
 class FlopCalculationError(RuntimeError):
-    """The operations of a schedule cannot be counted."""
+    """Raised if the operations of a schedule cannot be counted."""
 
 
 def compute_flop(sch: Any) -> float:
-    """Operations of a schedule as its computations are written. FlopCalculationError: a call decides its sizes, or there are none; cfg.add_flop says how
-    many there are."""
+    """The number of arithmetic operations of a schedule. FlopCalculationError if it depends on a call or is 0; cfg.add_flop sets it
+    explicitly."""
     try:
         count = float(_core.te_count_flops(sch))
     except RuntimeError as error:
@@ -30,7 +30,7 @@ def compute_flop(sch: Any) -> float:
 
 
 class TaskTemplate:
-    """A template by its parts: the whole (a schedule and its arguments), or a computation and its schedule."""
+    """A template given as one function (schedule and arguments) or as a compute and a schedule function."""
 
     def __init__(self) -> None:
         self.fcompute: Callable[..., Any] | None = None
@@ -66,23 +66,23 @@ def _registering(name: str, part: str, func: Callable[..., Any] | None) -> Any:
 
 
 def register_task_compute(name: str, func: Callable[..., Any] | None = None) -> Any:
-    """The computation of a task: func(*args) gives tensors."""
+    """Registers the compute function of a task: func(*args) returns tensors."""
     return _registering(name, "fcompute", func)
 
 
 def register_task_schedule(name: str, func: Callable[..., Any] | None = None) -> Any:
-    """The schedule of a task: func(tensors) gives one."""
+    """Registers the schedule function of a task: func(tensors) returns a schedule."""
     return _registering(name, "fschedule", func)
 
 
 def register_customized_task(name: str, func: Callable[..., Any] | None = None) -> Any:
-    """A task as a whole: func(*args) gives (schedule, arguments)."""
+    """Registers a whole template: func(*args) returns (schedule, arguments)."""
     return _registering(name, "fcustomized", func)
 
 
 def template(task_name: str, func: Callable[..., Any] | None = None) -> Any:
-    """Makes a template of a function: `autotvm.task.create(task_name, args, target)` tunes it, and calls of it use what
-    `autotvm.apply_history_best` knows of it."""
+    """Makes a template of a function: `autotvm.task.create(task_name, args, target)` tunes it, and calling it uses the records of
+    `autotvm.apply_history_best`."""
     def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
         @register_customized_task(task_name)
         @functools.wraps(func)
@@ -97,12 +97,12 @@ def template(task_name: str, func: Callable[..., Any] | None = None) -> Any:
 
 
 def config_of(workload: Any) -> Any:
-    """What the current context says; a task's own configuration while it is made or instantiated."""
+    """The current context's configuration, or the task's own while it is created or instantiated."""
     return DispatchContext.current.query(Target.current(), workload)
 
 
 class TemplateTask(Task):
-    """A task of a template. Its function runs here; other processes build the loops that it makes."""
+    """A task of a template. The template runs in this process; its loops are compiled in worker processes."""
 
     def __init__(self, name: str, args: Sequence[Any], target: Any):
         super().__init__(name, serialize_args(args))
@@ -126,7 +126,7 @@ class TemplateTask(Task):
             raise TypeError(f"the template {self.name} gives {type(made).__name__}, not (schedule, arguments)") from None
 
     def instantiate(self, config: ConfigEntity) -> tuple[Any, list[Any]]:
-        """The schedule and its arguments. InstantiationError: the template refuses the configuration."""
+        """The schedule and its arguments. InstantiationError: the template rejects the configuration."""
         config.flop, config.errors = 0, []
         made = self._called(config)
         if not config.valid():
@@ -134,7 +134,7 @@ class TemplateTask(Task):
         return made
 
     def lowered(self, config: ConfigEntity) -> tuple[Any, list[int]]:
-        """The function of a configuration as loops, and which of its arguments are results. Errors: as instantiate, and those of lowering."""
+        """The lowered function of a configuration, and which arguments are results. Errors: those of instantiate and of lowering."""
         from ...driver.build_module import lower
         sch, tensors = self.instantiate(config)
         function = lower(sch, tensors, name="default_function")["default_function"]._lowered

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tunable computations, and schedules that find what they schedule by the workload that the computation left."""
+"""Tunable compute functions, and schedule functions that find the workload attached to the computed tensors."""
 from __future__ import annotations
 
 import functools
@@ -12,7 +12,7 @@ from .templates import config_of, register_task_compute, register_task_schedule
 
 
 def get_workload(outs: Any, task_name: str | None = None) -> Any:
-    """The workload of what a registered compute made; of a task by its name where several computes lie behind one another. None: there is none."""
+    """The workload attached to a tensor by a registered compute function, or None; `task_name` selects one if several are chained."""
     outs = [outs] if isinstance(outs, _core.Tensor) else list(outs)
     seen: set[Any] = set()
     waiting = [t.op for t in outs]
@@ -38,7 +38,8 @@ def _with_workload(tensor: Any, workload: Any) -> Any:
 
 
 def register_topi_compute(task_name: str, func: Callable[..., Any] | None = None) -> Any:
-    """A tunable computation: func(cfg, *args) gives a tensor. Called without cfg, which is the current configuration of its workload."""
+    """Registers a tunable compute function func(cfg, *args) that returns a tensor. Callers omit cfg: it is the current configuration of
+    the workload."""
     def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
         @register_task_compute(task_name)
         @functools.wraps(func)
@@ -55,7 +56,7 @@ def register_topi_compute(task_name: str, func: Callable[..., Any] | None = None
 
 
 def register_topi_schedule(task_name: str, func: Callable[..., Any] | None = None) -> Any:
-    """The schedule of a tunable computation: func(cfg, outs, ...) gives one. Called without cfg."""
+    """Registers the schedule function func(cfg, outs, ...) of a tunable compute function. Callers omit cfg."""
     def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
         @register_task_schedule(task_name)
         @functools.wraps(func)

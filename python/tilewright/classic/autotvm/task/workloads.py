@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of one operator, for tasks that are named instead of found in a model."""
+"""Modules with a single operator, for tasks that are created by name instead of extracted from a model."""
 from __future__ import annotations
 
 from typing import Any
@@ -50,7 +50,7 @@ _MAKERS = {"conv2d_NCHWc": _conv2d, "group_conv2d_nchw": _conv2d, "depthwise_con
 
 
 def module_of(name: str, args: Any) -> Any:
-    """ValueError: no task has the name, or it has other arguments."""
+    """ValueError: no task has this name, or the arguments do not fit."""
     from ... import relay
     from ...ir import IRModule
     maker = _MAKERS.get(name.partition(".")[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuners and what they call after each batch."""
+"""Tuners and their callbacks."""
 from __future__ import annotations
 
 from . import callback

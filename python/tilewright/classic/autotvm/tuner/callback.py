@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is called with (tuner, inputs, results) after each batch."""
+"""Callbacks: called with (tuner, inputs, results) after each batch."""
 from __future__ import annotations
 
 import os
@@ -15,7 +15,7 @@ Callback = Callable[[Any, Any, Any], None]
 
 
 def log_to_file(file_out: Any, protocol: str = "json") -> Callback:
-    """Appends records to a file, or a path."""
+    """Appends records to a file object or a path."""
     if protocol != "json":
         raise ValueError(f"logs are JSON; there is no protocol '{protocol}'")
 
@@ -32,7 +32,7 @@ def log_to_file(file_out: Any, protocol: str = "json") -> Callback:
 
 
 def log_to_database(db: Any) -> Callback:
-    """Gives records to db.save(input, result)."""
+    """Stores records by db.save(input, result)."""
     def save(_: Any, inputs: Any, results: Any) -> None:
         for inp, result in zip(inputs, results):
             db.save(inp, result)
@@ -40,7 +40,7 @@ def log_to_database(db: Any) -> Callback:
 
 
 class Monitor:
-    """Keeps each trial's rate and when it came."""
+    """Records each trial's rate and time stamp."""
 
     def __init__(self) -> None:
         self.scores: list[float] = []
@@ -62,7 +62,7 @@ class Monitor:
 
 
 def progress_bar(total: int, prefix: str = "", si_prefix: str = "G") -> Callback:
-    """One line that says the latest and the best rate; on a terminal it is written over."""
+    """A progress line with the latest and the best rate, updated in place on a terminal."""
     best, done, failed, start = 0.0, 0, 0, time.time()
     format_si_prefix(0, si_prefix)
 

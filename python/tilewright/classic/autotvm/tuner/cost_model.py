@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that learns from what was measured which configurations are fast: gradient-boosted trees by xgboost, where that package is installed."""
+"""A cost model trained on measurements: gradient-boosted trees by xgboost, if that package is installed."""
 from __future__ import annotations
 
 import importlib.util
@@ -21,7 +21,7 @@ def is_installed() -> bool:
 
 
 def _numbers(entity: Any) -> list[float]:
-    """Sizes as their logarithms, orders and values as they are."""
+    """Sizes as logarithms; permutations and plain values unchanged."""
     kind, value = entity_to_json(entity)
     if kind == "sp":
         return [float(np.log2(max(1, v))) for v in value[1:]]
@@ -33,20 +33,20 @@ def _numbers(entity: Any) -> list[float]:
 
 
 def knob_features(space: Any, config: Any) -> list[float]:
-    """Numbers of a configuration ("knob"), in places that are the same for all of a space; a knob that its implementation has not is -1."""
+    """Knob features ("knob"), in the same positions for the whole space; -1 for knobs that an implementation does not have."""
     return [v for name, options in space.space_map.items()
             for v in (_numbers(config[name]) if name in config else [-1.0] * len(_numbers(options[0])))]
 
 
 def loop_features(rows: Sequence[Sequence[float]]) -> list[float]:
-    """The loops of a schedule ("itervar"): as many rows as most schedules have, zeros for the rest."""
+    """Loop features of a schedule ("itervar"): a fixed number of rows, padded with zeros."""
     kept = [list(row) for row in rows[:_LOOPS]]
     width = len(rows[0]) if rows else 0
     return [v for row in kept for v in row] + [0.0] * (width * (_LOOPS - len(kept)))
 
 
 def curve_features(rows: Sequence[Sequence[float]]) -> list[float]:
-    """How what a loop's iterations touch and compute grows with how many there are ("curve"), at equal distances."""
+    """Curve features ("curve"): touched memory and computation as functions of the iteration count, sampled at equal distances."""
     if not rows:
         return [0.0] * (3 * _SAMPLES)
     table = np.array(sorted((row[0] + row[2], row[11] + row[12], row[14], row[15]) for row in rows))
@@ -55,8 +55,8 @@ def curve_features(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 class LearnedModel:
-    """Of one task. feature_type: "knob", "itervar", "curve" (loops: of templates; kernels of the compiler's have knobs); loss_type: "rank", "reg",
-    "rank-binary". ModuleNotFoundError: xgboost is not installed."""
+    """The model of one task. feature_type: "knob", "itervar" or "curve" (the last two need a template's loops; built-in kernels have
+    knobs); loss_type: "rank", "reg" or "rank-binary". ModuleNotFoundError: xgboost is not installed."""
 
     def __init__(self, task: Any, feature_type: str = "itervar", loss_type: str = "rank", num_threads: int | None = None, seed: int = 0):
         if not is_installed():
@@ -68,7 +68,7 @@ class LearnedModel:
         self._trees: Any = None
 
     def features(self, index: int) -> list[float] | None:
-        """None where the template refuses the configuration."""
+        """None if the template rejects the configuration."""
         if index not in self._known:
             config = self._task.config_space.get(index)
             try:
@@ -82,7 +82,7 @@ class LearnedModel:
         return self._known[index]
 
     def fit(self, indices: Sequence[int], seconds: Sequence[float]) -> None:
-        """Learns that these took so long; failed ones took for ever."""
+        """Trains on measured seconds; failed trials count as infinitely slow."""
         import xgboost
         rows = [(f, s) for i, s in zip(indices, seconds) if (f := self.features(i)) is not None]
         if not rows:
@@ -97,7 +97,7 @@ class LearnedModel:
         self._trees = xgboost.train(self._options, data, _ROUNDS)
 
     def predict(self, indices: Sequence[int]) -> Any:
-        """Scores, the greater the faster; those that cannot be built have the least."""
+        """Scores, higher is faster; configurations that cannot be built get the lowest."""
         import xgboost
         features = [self.features(i) for i in indices]
         out = np.full(len(indices), -np.inf)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuners: which configurations of a task are measured next."""
+"""Tuners: choose which configurations of a task to measure next."""
 from __future__ import annotations
 
 import logging
@@ -18,12 +18,12 @@ _FAILED = 1e9  # seconds
 
 
 def seconds_of(result: MeasureResult | None) -> float:
-    """What a trial took; huge where it failed, or is not measured yet."""
+    """The mean seconds of a trial; _FAILED if it failed or was not measured."""
     return float(np.mean(result.costs)) if result is not None and result.error_no == 0 else _FAILED
 
 
 class Tuner:
-    """Proposes by one of the compiler's searches; `search` names it."""
+    """Proposes configurations by one of the compiler's searches, named by `search`."""
     search = "random"
 
     def __init__(self, task: Any, **kwargs: Any):
@@ -32,31 +32,31 @@ class Tuner:
         self.best_flops, self.best_iter = 0.0, 0
         self.best_measure_pair: tuple[MeasureInput, MeasureResult] | None = None
         self.error_ct_threshold, self.ttl = 150, 0
-        self.seed = int(np.random.randint(0, 1 << 31))  # np.random.seed makes a script's choices its own
+        self.seed = int(np.random.randint(0, 1 << 31))  # np.random.seed makes a script's tuning reproducible
         self.reset()
 
     def reset(self) -> None:
-        """Forgets what was measured."""
+        """Forgets all measurements."""
         self.best_config, self.best_flops, self.best_iter, self.best_measure_pair = None, 0.0, 0, None
         self._search = self.task.search(self.search, self.seed)
-        # The cost model's choice comes first: a log that has it says what is better than it.
+        # The cost model's choice is measured first, so that the log shows what improves on it.
         chosen = None if self.task.core is None else self.task.core.chosen
         self._waiting: list[int] = [] if chosen is None else [chosen]
         for index in self._waiting:
             self._search.learn(index, _FAILED)
 
     def rate(self, result: MeasureResult) -> float:
-        """Operations a second; 0 for what failed. A task whose operations nobody counts has one."""
+        """Operations per second; 0 for a failed trial. A task without an operation count uses one operation."""
         return (self.task.flop or 1.0) / seconds_of(result) if result.error_no == 0 else 0.0
 
     def has_next(self) -> bool:
-        """Whether there is a configuration that was not given yet."""
+        """Whether there are configurations that were not proposed yet."""
         while not self._waiting and (more := self._search.propose(1)):
             self._waiting = [i for i in more if self.task.config_space.is_index_valid(i)]
         return bool(self._waiting)
 
     def next_batch(self, batch_size: int) -> list[Any]:
-        """At most so many configurations."""
+        """Up to `batch_size` configurations."""
         indices = self._waiting[:batch_size]
         self._waiting = self._waiting[batch_size:]
         while len(indices) < batch_size and (more := self._search.propose(batch_size - len(indices))):
@@ -64,12 +64,12 @@ class Tuner:
         return [self.task.config_space.get(i) for i in indices]
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
-        """Learns from what was measured."""
+        """Learns from measurements."""
         for inp, result in zip(inputs, results):
             self._search.learn(inp.config.index, seconds_of(result))
 
     def load_history(self, data_set: Iterable[tuple[MeasureInput, MeasureResult]], min_seed_records: int = 500) -> None:
-        """Learns from records of the same workload, whose configurations are not measured again."""
+        """Learns from records of the same workload; their configurations are not measured again."""
         for inp, result in data_set:
             if inp.task.workload != self.task.workload or result.error_no != 0:
                 continue
@@ -78,8 +78,8 @@ class Tuner:
                 self._search.learn(index, seconds_of(result))
 
     def tune(self, n_trial: int, measure_option: Any, early_stopping: int | None = None, callbacks: Sequence[Any] = (), si_prefix: str = "G") -> None:
-        """Measures n_trial configurations, or all there are; stops when the last `early_stopping` were no better. Errors: tilewright.Error where
-        nothing can be measured."""
+        """Measures n_trial configurations, or the whole space; stops early after `early_stopping` trials without improvement. Errors:
+        tilewright.Error if nothing can be measured."""
         format_si_prefix(0, si_prefix)
         measure_batch = create_measure_batch(self.task, measure_option)
         stop_after = early_stopping or float("inf")
@@ -113,19 +113,20 @@ class Tuner:
 
 
 class RandomTuner(Tuner):
-    """By chance, none twice."""
+    """Random order without repetition."""
 
     def __init__(self, task: Any, range_idx: tuple[int, int] | None = None):
         super().__init__(task, range_idx=range_idx)
 
 
 class GridSearchTuner(RandomTuner):
-    """Every configuration, in the order of their indices."""
+    """All configurations in index order."""
     search = "grid"
 
 
 class GATuner(Tuner):
-    """The best so far, crossed and changed. How many there are at a time is the compiler's choice: the arguments are checked and have no effect."""
+    """Genetic search: crossover and mutation of the best so far. The population parameters are checked but have no effect: the compiler
+    chooses them."""
     search = "genetic"
 
     def __init__(self, task: Any, pop_size: int = 100, elite_num: int = 3, mutation_prob: float = 0.1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tuner that plans with a model."""
+"""The tuner with a cost model."""
 from __future__ import annotations
 
 import logging
@@ -13,7 +13,7 @@ from .cost_model import LearnedModel, is_installed
 from .tuner import Tuner, seconds_of
 
 logger = logging.getLogger("autotvm")
-_POOL = 192  # candidates that a plan weighs
+_POOL = 192  # candidates scored per plan
 
 
 class XGBTuner(Tuner):
@@ -72,11 +72,11 @@ class XGBTuner(Tuner):
             if index not in self._measured and index not in chosen:
                 chosen.append(index)
         for index in chosen:
-            self._search.learn(index, seconds_of(None))  # so that it is not proposed again
+            self._search.learn(index, seconds_of(None))  # not proposed again
         return [self.task.config_space.get(i) for i in chosen] + super().next_batch(batch_size - len(chosen))
 
     def _plan_next(self) -> None:
-        """The best of many candidates by the model, trained anew."""
+        """Retrains the model and chooses the best of many candidates."""
         assert self._model is not None
         self._planned_with = len(self._measured)
         self._model.fit(list(self._measured), list(self._measured.values()))
@@ -95,13 +95,13 @@ class XGBTuner(Tuner):
         logger.debug("XGB plan: %d configurations after %d measured ones", len(self._plan), len(self._measured))
 
     def _candidates(self, best: Sequence[int]) -> list[int]:
-        """Half by chance, half the best ones with a knob or two changed."""
+        """Half random, half mutations of the best ones in one or two knobs."""
         space = self.task.config_space
         dims = space.dims if self.task.core is None else []
         out = [int(self._random.randint(0, len(space))) for _ in range(_POOL // 2)]
         for _ in range(_POOL // 2):
             index = int(best[self._random.randint(0, len(best))])
-            if not dims:  # spaces of several implementations have no common knobs: near ones are those close by
+            if not dims:  # spaces of several implementations have no common knobs: neighbours are nearby indices
                 out.append(int(np.clip(index + self._random.randint(-64, 65), 0, len(space) - 1)))
                 continue
             digits, rest = [], index

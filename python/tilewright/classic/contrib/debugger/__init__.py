@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executors that look between the steps."""
+"""Executors that expose intermediate results."""
 from . import debug_executor
 
 __all__ = ["debug_executor"]

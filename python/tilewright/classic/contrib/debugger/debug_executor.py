@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The debug executor: times, tensors and a trace of every node."""
+"""The debug executor: run time, outputs and a trace of every node."""
 from __future__ import annotations
 
 import json
@@ -18,8 +18,8 @@ _FOLDER = "_tvmdbg_device_CPU_0"
 
 
 class GraphModuleDebug(GraphModule):
-    """A GraphModule whose `run` writes what happened to a folder: the graph, the outputs of every node, a Chrome trace. The folder is
-    dump_root/_tvmdbg_device_CPU_0; without dump_root it is made where temporary files are, and goes with exit()."""
+    """A GraphModule whose `run` also writes a folder with the graph, the outputs of every node and a Chrome trace. The folder is
+    dump_root/_tvmdbg_device_CPU_0; without dump_root it is a temporary folder, which exit() removes."""
 
     def __init__(self, module: Module, device: Any = None, graph_json_str: str | dict[str, Any] | None = None, dump_root: str | None = None):
         super().__init__(module)
@@ -53,7 +53,7 @@ class GraphModuleDebug(GraphModule):
 
     def run(self, number: int = 10, repeat: int = 1, min_repeat_ms: int = 1, limit_zero_time_iterations: int = 100, cooldown_interval_ms: int = 0,
             repeats_to_cooldown: int = 1, sort_by_time: bool = True, **inputs: Any) -> None:
-        """Runs node by node and keeps every output, measures each node, dumps, and prints the table."""
+        """Runs node by node, keeps every output, times each node, writes the dump and prints the table."""
         if inputs:
             self._set_named(inputs)
         datum, outputs = self.debug_datum, {}
@@ -64,7 +64,7 @@ class GraphModuleDebug(GraphModule):
                     outputs[f"{node['name']}____{j}"] = self.get_node_output(i, j)
         datum.update_output_tensors(outputs)
         datum.update_times(self.run_individual(number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown))
-        self._run()  # the outputs are those of a whole run again
+        self._run()  # leaves the outputs of a complete run
         datum.dump_graph_json()
         datum.dump_output_tensor()
         datum.dump_chrome_trace()
@@ -77,31 +77,31 @@ class GraphModuleDebug(GraphModule):
 
     def run_individual_node(self, index: int, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0, limit_zero_time_iterations: int = 100,
                             cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1) -> BenchmarkResult:
-        """Seconds of one node, on what its inputs hold now."""
+        """Seconds of one node, on its current inputs."""
         timed = get_global_func("runtime.TimeEvaluator")(self.module["execute_node"]._function, number, repeat, min_repeat_ms, cooldown_interval_ms,
                                                          repeats_to_cooldown)
         return BenchmarkResult.of(timed(index))
 
     def debug_get_output(self, node: int | str, out: NDArray | None = None) -> NDArray:
-        """Runs up to a node and gives its first output, in the layout the kernels use."""
+        """Runs up to a node and returns its first output, in the layout that the kernels use."""
         if out is None:
             return self.module["debug_get_output"](node)
         self.module["debug_get_output"](node, out)
         return out
 
     def execute_node(self, node: int | str) -> None:
-        """Runs one node on what its inputs hold now."""
+        """Runs one node on its current inputs."""
         self.module["execute_node"](node)
 
     def get_node_output(self, node: int | str, output: int = 0) -> NDArray:
-        """A node's output as it is in memory now."""
+        """A node's output as currently in memory."""
         return self.module["get_node_output"](node, output)
 
     def profile_rpc(self, **inputs: Any) -> Report:
         return self.profile(**inputs)
 
     def exit(self) -> None:
-        """Removes the folder that run() wrote."""
+        """Removes the folder written by run()."""
         import shutil
         if self._made_root:
             shutil.rmtree(self._made_root, ignore_errors=True)
@@ -112,7 +112,8 @@ class GraphModuleDebug(GraphModule):
 
 
 def create(graph_json_str: Any, libmod: Any = None, device: Any = None, dump_root: str | None = None) -> GraphModuleDebug:
-    """`create(graph_json, lib, dev)`; of a factory also `create(lib.get_graph_json(), lib, dev)`. ValueError: the JSON is of another library."""
+    """`create(graph_json, lib, dev)`, or of a factory `create(lib.get_graph_json(), lib, dev)`. ValueError: the JSON belongs to another
+    library."""
     library = libmod if isinstance(libmod, Module) else getattr(libmod, "module", None) or load_module(libmod)
     device = device[0] if isinstance(device, list) and device else device
     own = library["get_graph_json"]()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a debug run saw: the graph, every node's times and outputs."""
+"""The data of a debug run: the graph, every node's times and outputs."""
 from __future__ import annotations
 
 import json
@@ -15,7 +15,7 @@ TENSOR_DUMP_FILE_NAME = "output_tensors.params"
 
 
 class DebugResult:
-    """Tensors go by "node____output"."""
+    """Tensors are named "node____output"."""
 
     def __init__(self, graph_json: dict[str, Any], dump_path: str):
         self._graph = graph_json
@@ -38,14 +38,14 @@ class DebugResult:
         return 1 if node["op"] == "null" else int(node["attrs"]["num_outputs"])
 
     def get_output_tensors(self) -> dict[str, NDArray]:
-        """After a run."""
+        """The output tensors of the last run."""
         return dict(self._outputs)
 
     def update_output_tensors(self, tensors: dict[str, NDArray]) -> None:
         self._outputs = tensors
 
     def update_times(self, seconds: list[list[float]]) -> None:
-        """Of each node, one for each repeat."""
+        """Sets the times of each node, one per repeat."""
         self._times = seconds
 
     def _write(self, name: str, data: bytes) -> None:
@@ -59,7 +59,7 @@ class DebugResult:
         self._write(TENSOR_DUMP_FILE_NAME, save_param_dict(self._outputs))
 
     def dump_chrome_trace(self) -> None:
-        """One run, node after node, from the mean times."""
+        """One run as a Chrome trace: the nodes one after the other, with their mean times."""
         events, now = [], 0.0
         for node, seconds in zip(self.get_graph_nodes(), self._times):
             if node["op"] == "null":
@@ -72,7 +72,7 @@ class DebugResult:
         self._write(CHROME_TRACE_FILE_NAME, json.dumps({"displayTimeUnit": "ns", "traceEvents": events}).encode())
 
     def get_debug_result(self, sort_by_time: bool = True) -> tuple[list[str], list[list[Any]]]:
-        """The table's header and rows, one for each output of each call."""
+        """The table's header and rows, one row per output of each call."""
         header = ["Node Name", "Ops", "Time(us)", "Time(%)", "Shape", "Inputs", "Outputs", "Measurements(us)"]
         mean = [sum(t) / len(t) if t else 0.0 for t in self._times]
         total, rows = sum(mean) or 1.0, []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classic command-line driver from Python, and as a program: `python -m tilewright.classic.driver.tvmc compile ...`.
+"""The classic command-line driver as functions, and as a program: `python -m tilewright.classic.driver.tvmc compile ...`.
 
     model = tvmc.load("resnet.onnx")
     package = tvmc.compile(model, target="llvm", package_path="resnet.tar")

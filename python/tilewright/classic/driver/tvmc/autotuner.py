@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning a model: one tuner for each of its tasks, one log."""
+"""Tunes a model: one tuner per task, one log for all."""
 from __future__ import annotations
 
 import os
@@ -23,8 +23,8 @@ def tune_model(tvmc_model: Any, target: Any, tuning_records: str | None = None, 
                number: int = 10, hardware_params: Any = None, include_simple_tasks: bool = False, log_estimated_latency: bool = False,
                additional_target_options: Mapping[str, Mapping[str, Any]] | None = None, parallel: int = 8,
                tasks_filter: Sequence[int] | None = None) -> str:
-    """Tunes and gives the path of the log, tuning_records or a new file. trials: at most so many in all, shared by the tasks. Errors: TVMCException,
-    tilewright.Error."""
+    """Tunes the model and returns the path of the log, tuning_records or a new file. trials: the total number, shared by the tasks.
+    Errors: TVMCException, tilewright.Error."""
     if enable_autoscheduler or rpc_key or hostname:
         raise TVMCException("models are tuned by autotvm's tuners on this machine: leave enable_autoscheduler, rpc_key and hostname out")
     if tuner not in TUNERS:
@@ -44,7 +44,7 @@ def tune_model(tvmc_model: Any, target: Any, tuning_records: str | None = None, 
     runner = autotvm.LocalRunner(timeout=timeout, number=number, repeat=repeat, min_repeat_ms=min_repeat_ms or 0)
     option = autotvm.measure_option(autotvm.LocalBuilder(n_parallel=parallel), runner)
     known = list(autotvm.record.load_from_file(prior_records)) if prior_records else []
-    open(tuning_records, "a").close()  # there is a log, whatever there was to tune
+    open(tuning_records, "a").close()  # creates the log even if there is nothing to tune
     for i, task in enumerate(tasks):
         one = TUNERS[tuner](task)
         one.load_history(known)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors and texts that the verbs share."""
+"""Errors and text parsing shared by the verbs."""
 from __future__ import annotations
 
 import re
@@ -7,15 +7,15 @@ from typing import Any
 
 
 class TVMCException(Exception):
-    """What a user asked for cannot be done."""
+    """The request of the user cannot be carried out."""
 
 
 class TVMCImportError(TVMCException):
-    """A package that a verb needs is not installed."""
+    """A package that a verb requires is not installed."""
 
 
 def parse_shape_string(inputs_string: str) -> dict[str, list[int]]:
-    """"data:[1,3,224,224],mask:[1,128]" as shapes by name. Error: TVMCException."""
+    """Parses "data:[1,3,224,224],mask:[1,128]" to shapes by name. Error: TVMCException."""
     entry = r"(?:\w+/)?[:\w.\-]+\s*:\s*\[\-?\d+(?:\s*,\s*\-?\d+)*\]|[\w./\-]+\s*:\s*\[\s*\]"
     found = re.findall(entry, inputs_string)
     if not found or re.sub(r"[,\s]", "", re.sub(entry, "", inputs_string)):
@@ -28,7 +28,7 @@ def parse_shape_string(inputs_string: str) -> dict[str, list[int]]:
 
 
 def parse_configs(input_configs: Any) -> dict[str, Any]:
-    """"name=value" texts of --pass-config as a PassContext's config. Error: TVMCException."""
+    """Parses the "name=value" texts of --pass-config to a PassContext config. Error: TVMCException."""
     from ...transform import PassContext
     kinds = PassContext.list_configs()
     out: dict[str, Any] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules to packages."""
+"""Compiles modules to packages."""
 from __future__ import annotations
 
 import contextlib
@@ -19,9 +19,9 @@ def compile_model(tvmc_model: Any, target: Any = "llvm", opt_level: int = 3, exe
                   target_host: Any = None, desired_layout: str | None = None, disabled_pass: Any = None, pass_context_configs: Sequence[str] | None = None,
                   additional_target_options: Mapping[str, Mapping[str, Any]] | None = None, use_vm: bool = False, mod_name: str = "default",
                   workspace_pools: Any = None, instruments: Sequence[Any] | None = None, desired_layout_ops: Sequence[str] | None = None) -> TVMCPackage:
-    """Compiles, writes the package, and gives it. Without package_path it lies in a folder that goes with the model.
+    """Compiles, writes the package, and returns it. Without package_path it is a temporary file that is deleted with the model.
 
-    tuning_records: a log; kernels are chosen by it where it says something. Errors: TVMCException, tilewright.Error."""
+    tuning_records: a log whose records override the default kernel choice. Errors: TVMCException, tilewright.Error."""
     from ... import autotvm, relay, transform
     if not isinstance(tvmc_model, TVMCModel):
         tvmc_model = TVMCModel(tvmc_model, {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model files to graph modules."""
+"""Loads model files as graph modules."""
 from __future__ import annotations
 
 import os
@@ -18,7 +18,7 @@ def get_frontend_names() -> list[str]:
 
 def load_model(path: str | os.PathLike[str], model_format: str | None = None, shape_dict: Mapping[str, Sequence[int]] | None = None,
                **kwargs: Any) -> TVMCModel:
-    """An ONNX file, Relay text, or what TVMCModel.save wrote. Errors: TVMCException, tilewright.Error."""
+    """Loads an ONNX file, Relay text, or a file of TVMCModel.save. Errors: TVMCException, tilewright.Error."""
     from ... import relay
     path = os.fspath(path)
     ending = os.path.splitext(path)[1].lower()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tvmc micro`: projects for devices, and their models' runs (docs/micro.md)."""
+"""`tvmc micro`: projects for devices, and running their models (docs/micro.md)."""
 from __future__ import annotations
 
 import argparse
@@ -71,7 +71,7 @@ def run_micro(args: argparse.Namespace) -> None:
 
 
 def run_on_device(project_dir: str, make_inputs: Any, benchmark: bool, repeat: int, number: int) -> tuple[dict[str, Any], Any]:
-    """Outputs by name, and times. make_inputs: from shapes and dtypes by name. Errors: TVMCException."""
+    """The outputs by name, and the times. make_inputs returns inputs for given shapes and dtypes by name. Errors: TVMCException."""
     project = _guarded(lambda: GeneratedProject.from_directory(project_dir))
 
     def run() -> tuple[dict[str, Any], Any]:

@@ -44,7 +44,7 @@ class TVMCModel:
             return False
 
     def save(self, model_path: str) -> None:
-        """An archive of module and parameters, which tvmc.load reads."""
+        """Writes an archive of module and parameters, which tvmc.load reads."""
         from ... import ir
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             for name, data in ((self._MODULE, ir.save_json(self.mod).encode()), (self._PARAMS, save_param_dict(self.params))):
@@ -70,14 +70,14 @@ class TVMCModel:
         print(self.mod.astext(), file=file or sys.stdout)
 
     def default_package_path(self) -> str:
-        """A path in a folder that goes with the model."""
+        """A path in a temporary folder that is deleted with the model."""
         if self._tmp_dir is None:
             self._tmp_dir = tempdir()
         return self._tmp_dir.relpath("model_package.tar")
 
     def export_package(self, executor_factory: Any, package_path: str | None = None, cross: Any = None, cross_options: str | None = None,
                        output_format: str = "so") -> str:
-        """Writes library, graph and parameters into one archive."""
+        """Writes library, graph and parameters to one archive."""
         if output_format not in ("so", "tar", "mlf"):
             raise TVMCException(f"the output format '{output_format}' is not supported; there are so, tar and mlf")
         package_path = package_path or self.default_package_path()
@@ -104,7 +104,7 @@ class TVMCModel:
 
 
 class TVMCPackage:
-    """A compiled model from its archive (or from a library alone)."""
+    """A compiled model, read from its archive or from a library alone."""
 
     type = "classic"
 
@@ -141,15 +141,15 @@ class TVMCPackage:
                 return member.read() if member is not None else b""
 
             self.lib_path = os.path.join(folder, "mod.so")
-            self._bytes = read("mod.so")  # the archive may go before it is wanted
+            self._bytes = read("mod.so")  # read now: the archive may be deleted before the library is needed
             with open(self.lib_path, "wb") as file:
                 file.write(self._bytes)
-            self._lib = load_module(self.lib_path)  # the mapping outlives the folder
+            self._lib = load_module(self.lib_path)  # the mapping stays valid after the folder is deleted
             self.graph, self.params = read("mod.json").decode() or None, read("mod.params")
         self._describe()
 
     def library_bytes(self) -> bytes:
-        """The library as it would lie on another machine."""
+        """The library file's bytes, for upload to another machine."""
         if self._bytes:
             return self._bytes
         with open(self.package_path, "rb") as file:
@@ -170,7 +170,7 @@ class TVMCPackage:
 
 
 class TVMCResult:
-    """Outputs of a run by name, and the times of a measured one."""
+    """The outputs of a run by name, and the times of a benchmark."""
 
     def __init__(self, outputs: dict[str, np.ndarray], times: BenchmarkResult | None = None, profile: Any = None):
         self.outputs = outputs
@@ -178,14 +178,14 @@ class TVMCResult:
         self.profile = profile
 
     def format_times(self) -> str:
-        """A table of the run times; an empty text where nothing was measured."""
+        """A table of the run times; empty if nothing was measured."""
         return str(self.times) if self.times is not None else ""
 
     def get_output(self, name: str) -> np.ndarray:
         return self.outputs[name]
 
     def save(self, output_path: str) -> None:
-        """A .npz file of the outputs."""
+        """Writes the outputs to a .npz file."""
         np.savez(output_path, **self.outputs)  # type: ignore[arg-type]
 
     def get_profile(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of passes as text."""
+"""Parses options of passes."""
 from .common import parse_configs
 
 __all__ = ["parse_configs"]

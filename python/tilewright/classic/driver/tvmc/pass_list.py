@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of passes as text."""
+"""Parses lists of passes."""
 from __future__ import annotations
 
 import argparse
 
 
 def parse_pass_list_str(input_string: str) -> list[str]:
-    """"FoldConstant,FuseOps" as names. argparse.ArgumentTypeError: one that is no pass."""
+    """Parses "FoldConstant,FuseOps" to names. argparse.ArgumentTypeError: unknown pass."""
     from ... import _core
     names = [p.strip() for p in input_string.split(",") if p.strip()]
     known = set(_core.pass_names()) if hasattr(_core, "pass_names") else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages on inputs."""
+"""Runs packages."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ def get_input_info(module: Any) -> tuple[dict[str, tuple[int, ...]], dict[str, s
 
 
 def generate_tensor_data(shape: Any, dtype: str, fill_mode: str) -> np.ndarray:
-    """"zeros", "ones" or "random". Error: TVMCException."""
+    """"zeros", "ones" or "random" data. Error: TVMCException."""
     if fill_mode in ("zeros", "ones"):
         return getattr(np, fill_mode)(shape, dtype)
     if fill_mode != "random":
         raise TVMCException(f"the fill mode '{fill_mode}' is not known; there are zeros, ones, random")
     random = np.random.default_rng()
-    if dtype == "int8":  # as the classic driver does: random bytes and numbers in their own ranges
+    if dtype == "int8":  # the classic driver's ranges of random bytes and floats
         return random.integers(-128, 127, shape, dtype)
     if dtype == "uint8":
         return random.integers(0, 255, shape, dtype)
@@ -38,7 +38,7 @@ def generate_tensor_data(shape: Any, dtype: str, fill_mode: str) -> np.ndarray:
 
 def make_inputs_dict(shape_dict: Mapping[str, Any], dtype_dict: Mapping[str, str], inputs: Mapping[str, Any] | None = None,
                      fill_mode: str = "random") -> dict[str, Any]:
-    """The given inputs; the others are filled. Error: TVMCException (no such input)."""
+    """The given inputs, completed with generated ones. Error: TVMCException (no such input)."""
     for name in inputs or {}:
         if name not in shape_dict:
             raise TVMCException(f"the model has no input '{name}'; there are {', '.join(shape_dict)}")

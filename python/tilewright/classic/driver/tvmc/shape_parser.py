@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of inputs as text."""
+"""Parses shapes of inputs."""
 from .common import parse_shape_string
 
 __all__ = ["parse_shape_string"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets as the command line has them: a kind with options, JSON, or a file of it."""
+"""Parses targets of the command line: a kind with options, JSON, or a JSON file."""
 from __future__ import annotations
 
 import json
@@ -12,7 +12,7 @@ from .common import TVMCException
 
 
 def parse_target(target: str) -> list[dict[str, Any]]:
-    """"llvm -mcpu=x, cuda" as [{"name", "opts", "raw", "is_tvm_target"}]. TVMCException for no text."""
+    """Parses "llvm -mcpu=x, cuda" to [{"name", "opts", "raw", "is_tvm_target"}]. TVMCException if the text is invalid."""
     if not target.strip():
         raise TVMCException("the target is empty; give for instance \"llvm -mcpu=x86-64-v3\"")
     out = []
@@ -26,7 +26,7 @@ def parse_target(target: str) -> list[dict[str, Any]]:
 
 
 def _parts(target: str) -> list[str]:
-    """Cut at commas that stand between targets: those of an option's list follow no space."""
+    """Splits at the commas between targets, which are followed by a space, unlike those inside an option's list."""
     parts: list[str] = []
     for piece in target.split(","):
         if parts and "=" in parts[-1].split()[-1] and not piece.startswith(" "):
@@ -39,7 +39,7 @@ def _parts(target: str) -> list[str]:
 
 
 def target_from_cli(target: str, additional_target_options: Mapping[str, Mapping[str, Any]] | None = None) -> tuple[Target, list[dict[str, Any]]]:
-    """(the target, external compilers): text, JSON or a path to a file of JSON. TVMCException for what is none."""
+    """(target, external compilers) from text, JSON or the path of a JSON file. TVMCException if it is invalid."""
     try:
         if os.path.exists(target):
             with open(target, encoding="utf-8") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a project's own program is spoken to: JSON-RPC 2.0, a message a line, over two inherited descriptors."""
+"""The protocol of project servers: JSON-RPC 2.0, one message per line, over two inherited file descriptors."""
 from . import client, server
 
 __all__ = ["client", "server"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The side of the script: starts a project's server and calls it."""
+"""The client: starts a project's server and calls it."""
 from __future__ import annotations
 
 import base64
@@ -16,15 +16,15 @@ SERVER_FILE = "microtvm_api_server.py"
 
 
 class ProjectAPIErrorBase(Exception):
-    """What a project's server cannot do, or that there is none."""
+    """Base class of errors of the connection and of the server."""
 
 
 class ConnectionShutdownError(ProjectAPIErrorBase):
-    """The server ended."""
+    """The server process ended."""
 
 
 class MismatchedIdError(ProjectAPIErrorBase):
-    """An answer to another request."""
+    """The answer belongs to another request."""
 
 
 class ProjectAPIServerNotFoundError(ProjectAPIErrorBase):
@@ -32,11 +32,11 @@ class ProjectAPIServerNotFoundError(ProjectAPIErrorBase):
 
 
 class UnsupportedProtocolVersionError(ProjectAPIErrorBase):
-    """The server speaks another version."""
+    """The server uses another protocol version."""
 
 
 class RPCError(ProjectAPIErrorBase):
-    """The server's own error: its kind and its words."""
+    """An error of the server: its kind and message."""
 
 
 class ProjectAPIClient:
@@ -111,7 +111,7 @@ class ProjectAPIClient:
 
 
 def instantiate_from_dir(project_dir: str | os.PathLike[str], debug: bool = False) -> ProjectAPIClient:
-    """Starts the server of a template or a project. Its messages go to this process's standard error."""
+    """Starts the server of a template or a project. Its log goes to this process's stderr."""
     script = pathlib.Path(project_dir) / SERVER_FILE
     if not script.is_file():
         raise ProjectAPIServerNotFoundError(f"'{project_dir}' has no {SERVER_FILE}: it is neither a template nor a project")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The side of the platform: a template's `microtvm_api_server.py` derives ProjectAPIHandler and calls main(handler)."""
+"""The server: a template's `microtvm_api_server.py` derives from ProjectAPIHandler and calls main(handler)."""
 from __future__ import annotations
 
 import abc
@@ -13,12 +13,12 @@ import traceback
 from typing import Any, NamedTuple
 
 PROTOCOL_VERSION = 1
-# Numbers of errors on the wire: JSON-RPC's, and the platforms' own.
+# Error codes of the protocol: those of JSON-RPC, and those of platforms.
 INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, TRANSPORT_CLOSED, IO_TIMEOUT, SERVER_ERROR = -32600, -32601, -32602, -32001, -32002, -32000
 
 
 class ServerError(Exception):
-    """What a handler raises: the client gets its text."""
+    """Raised by handlers; its text is sent to the client."""
     code = SERVER_ERROR
 
 
@@ -28,7 +28,7 @@ class TransportClosedError(ServerError):
 
 
 class IoTimeoutError(ServerError):
-    """The device was silent for longer than the call allows."""
+    """The device did not answer within the timeout."""
     code = IO_TIMEOUT
 
 
@@ -51,7 +51,7 @@ class ServerInfo(NamedTuple):
 
 
 class TransportTimeouts(NamedTuple):
-    """Seconds; 0: for ever."""
+    """Timeouts in seconds; 0 means no limit."""
     session_start_retry_timeout_sec: float
     session_start_timeout_sec: float
     session_established_timeout_sec: float
@@ -78,14 +78,14 @@ class ProjectAPIHandler(abc.ABC):
 
     @abc.abstractmethod
     def read_transport(self, n: int, timeout_sec: float | None) -> bytes:
-        """At least one byte, at most n."""
+        """Reads between 1 and n bytes."""
 
     @abc.abstractmethod
     def write_transport(self, data: bytes, timeout_sec: float | None) -> None: ...
 
 
 class ProjectAPIServer:
-    """Serves requests until the client goes away."""
+    """Serves requests until the client closes the connection."""
 
     def __init__(self, read_file: Any, write_file: Any, handler: ProjectAPIHandler):
         self._read, self._write, self._handler = read_file, write_file, handler
@@ -142,7 +142,7 @@ def main(handler: ProjectAPIHandler, argv: list[str] | None = None) -> None:
 
 
 class _Lines:
-    """Lines of a raw descriptor, of any length."""
+    """Reads lines of any length from a file descriptor."""
 
     def __init__(self, raw: Any):
         self._raw, self._have = raw, b""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about expressions and modules."""
+"""Analyses of expressions and modules."""
 from __future__ import annotations
 
 import itertools
@@ -14,7 +14,7 @@ from ..expr import Call, Constant, Expr, Function, GlobalVar, If, Let, Op, Tuple
 
 
 def post_order_visit(expr: Any, fvisit: Callable[[Expr], None]) -> None:
-    """Calls `fvisit` on every expression, operands first, operators included."""
+    """Calls `fvisit` on every expression, operators included, operands before their users."""
     seen: set[str] = set()
     for e in _core.post_order(_like(expr)):
         if isinstance(e, Call) and isinstance(e.op, Op) and e.op.name not in seen:
@@ -32,7 +32,7 @@ def _pattern_vars(pattern: Any) -> list[Var]:
 
 
 def _binders(expr: Any) -> list[Var]:
-    """The variable of every binding, once for each time it is bound."""
+    """The variable of every binding, repeated if it is bound several times."""
     out: list[Var] = []
     for e in _core.post_order(expr):
         if isinstance(e, Function):
@@ -106,7 +106,7 @@ def all_type_vars(expr: Any, mod: Any = None) -> list[Any]:
 
 
 def well_formed(expr: Any, diag_ctx: Any = None) -> bool:
-    """Every variable is bound once, and used only where it is bound."""
+    """Whether every variable is bound exactly once and used only inside its scope."""
     functions = expr.functions.values() if isinstance(expr, _core.IRModule) else [_like(expr)]
     binders = [v for f in functions for v in _binders(f)]
     if len(set(binders)) != len(binders):
@@ -115,7 +115,7 @@ def well_formed(expr: Any, diag_ctx: Any = None) -> bool:
 
 
 def _scoped(root: Any, outside: frozenset[Any]) -> bool:
-    """Whether each bound variable is used inside its binder only."""
+    """Whether each bound variable is used only inside its binder."""
     waiting = [(root, outside)]
     seen: set[Any] = set()
     while waiting:
@@ -139,8 +139,8 @@ def _scoped(root: Any, outside: frozenset[Any]) -> bool:
 
 
 def check_kind(t: Any, mod: Any = None) -> int:
-    """The kind of a type: that of a variable, AdtHandle for a data type's bare name, else Type. Error: TVMError (and ValueError) for one that
-    makes no sense: parts of a type must be types themselves."""
+    """The kind of a type: a variable's own kind, AdtHandle for a bare data type name, else Type. Error: TVMError (also a ValueError) if
+    parts of the type are not types."""
     if isinstance(t, ty.GlobalTypeVar):
         return ty.TypeKind.AdtHandle
     if isinstance(t, (ty.TypeVar, ty.IncompleteType)):
@@ -160,7 +160,7 @@ def check_constant(expr: Any) -> bool:
 
 
 def check_basic_block_normal_form(expr: Any) -> bool:
-    """No expression is shared between a branch and what is outside of it without a let."""
+    """Whether every expression shared between a branch and the code outside it is bound by a let."""
     from ...ir import structural_equal
     from ..transform import ToBasicBlockNormalForm
     whole = expr if isinstance(expr, Function) else Function(free_vars(expr), expr)
@@ -168,7 +168,7 @@ def check_basic_block_normal_form(expr: Any) -> bool:
 
 
 def list_op_freqs(mod: Any) -> dict[str, int]:
-    """How often each operator is called."""
+    """The number of calls of each operator."""
     out: dict[str, int] = {}
     for f in mod.functions.values():
         for e in _core.post_order(f):
@@ -178,7 +178,7 @@ def list_op_freqs(mod: Any) -> dict[str, int]:
 
 
 def list_fake_quantized_op_freqs(mod: Any) -> dict[str, int]:
-    """Operators between a dequantize and a quantize: what FakeQuantizationToInteger would look at."""
+    """The number of operators between a dequantize and a quantize, by name: the candidates of FakeQuantizationToInteger."""
     out: dict[str, int] = {}
     for f in mod.functions.values():
         for e in _core.post_order(f):
@@ -200,7 +200,7 @@ extract_fake_quantized_ops = list_fake_quantized_op_freqs
 
 
 def extract_fused_functions(mod: Any) -> dict[str, Function]:
-    """The primitive functions of main after FuseOps, by a name made of their operators."""
+    """The primitive functions of main after FuseOps, by names made of their operators."""
     from ..transform import FuseOps, InferType
     fused = FuseOps()(InferType()(mod))
     out: dict[str, Function] = {}
@@ -212,7 +212,7 @@ def extract_fused_functions(mod: Any) -> dict[str, Function]:
 
 
 def extract_intermdeiate_expr(mod: Any, expr_id: int) -> Any:
-    """A module that ends at the expression of this number, counted in post order."""
+    """A module whose result is the expression with this index in post order."""
     calls = [e for e in _core.post_order(mod["main"]) if isinstance(e, Call)]
     if not 0 <= expr_id < len(calls):
         raise IndexError(f"there are {len(calls)} calls, none has the number {expr_id}")
@@ -220,7 +220,7 @@ def extract_intermdeiate_expr(mod: Any, expr_id: int) -> Any:
 
 
 def count_layers(expr: Any, valid_ops: Sequence[str]) -> int:
-    """Most calls of `valid_ops` on one path."""
+    """The maximum number of calls of `valid_ops` on one path."""
     depth: dict[Any, int] = {}
     for e in _core.post_order(_like(expr)):
         own = isinstance(e, Call) and isinstance(e.op, Op) and e.op.name in valid_ops
@@ -229,7 +229,7 @@ def count_layers(expr: Any, valid_ops: Sequence[str]) -> int:
 
 
 class Feature:
-    """Parts of the language that an expression may use, by classic number."""
+    """Language features, by classic number."""
     (fVar, fGlobalVar, fConstant, fTuple, fTupleGetItem, fFunction, fOp, fCall, fLet, fIf, fRefCreate, fRefRead, fRefWrite, fConstructor, fMatch,
      fGraph, fLetRec) = range(17)
 
@@ -241,7 +241,7 @@ _FEATURES = {"Var": Feature.fVar, "GlobalVar": Feature.fGlobalVar, "Constant": F
 
 
 def detect_feature(a: Any, b: Any = None) -> set[int]:
-    """The features of an expression, or of every function of a module."""
+    """The features used by an expression, or by all functions of a module."""
     if isinstance(a, _core.IRModule):
         a, b = b, a
     roots = list(b.functions.values()) if a is None else [_like(a)]
@@ -262,15 +262,15 @@ def detect_feature(a: Any, b: Any = None) -> set[int]:
 
 
 def unmatched_cases(match: Match, mod: Any = None) -> list[Any]:
-    """What no clause of a match covers, as patterns over wildcards; empty: the match is complete. Without a module constructors have no
-    siblings to look for, and nothing is found."""
+    """The values that no clause of a match covers, as patterns with wildcards; empty if the match is complete. Without a module the
+    sibling constructors are unknown, and nothing is reported."""
     from ..adt import PatternWildcard
     wildcard, missing, waiting = PatternWildcard, [], [PatternWildcard()]
     parts = lambda p: list(p.patterns) if isinstance(p, (PatternConstructor, PatternTuple)) else []  # noqa: E731
     with_parts = lambda p, new: PatternConstructor(p.constructor, new) if isinstance(p, PatternConstructor) else PatternTuple(new)  # noqa: E731
 
     def fits(pattern: Any, case: Any) -> bool | None:
-        """Whether the pattern covers all of the case; None: some of it."""
+        """Whether the pattern covers the case completely; None if partly."""
         if not isinstance(pattern, (PatternConstructor, PatternTuple)):
             return True
         if not isinstance(case, (PatternConstructor, PatternTuple)):
@@ -281,7 +281,7 @@ def unmatched_cases(match: Match, mod: Any = None) -> list[Any]:
         return False if False in results else None if None in results else True
 
     def opened(pattern: Any, case: Any) -> list[Any]:
-        """The case taken apart as far as the pattern looks."""
+        """The case split into constructors as deep as the pattern goes."""
         if not isinstance(pattern, (PatternConstructor, PatternTuple)):
             return [case]
         if isinstance(case, (PatternConstructor, PatternTuple)):
@@ -305,7 +305,7 @@ def unmatched_cases(match: Match, mod: Any = None) -> list[Any]:
 
 
 def check_choices(mod: Any) -> None:
-    """Error 301 where the branches of an If give two kinds of tensors, and where a match that says it is complete is not."""
+    """Error 301 if the branches of an If have different types, or if a match marked complete is not."""
     for name, function in mod.functions.items():
         for e in _core.post_order(function) if isinstance(function, Function) else []:
             if isinstance(e, If):
@@ -319,7 +319,8 @@ def check_choices(mod: Any) -> None:
 
 
 def get_calibration_data(mod: Any, data: Any) -> dict[Any, dict[str, list[Any]]]:
-    """What each function marked with Compiler gets and gives when main runs on `data`: {GlobalVar: {"inputs": [...], "outputs": [...]}}."""
+    """The inputs and outputs of each function with attribute Compiler when main runs on `data`: {GlobalVar: {"inputs": [...], "outputs":
+    [...]}}."""
     from ..build_module import create_executor
     main = mod["main"]
     calls = [e for e in _core.post_order(main) if isinstance(e, Call) and isinstance(e.op, GlobalVar) and "Compiler" in mod[e.op].attrs]
@@ -352,7 +353,7 @@ def all_dtypes(expr: Any) -> set[str]:
 
 
 class CallGraph:
-    """Which functions of a module call which: `graph.global_call_count("main")`, `graph.is_recursive(var)`; its text lists every function."""
+    """The call graph of a module: `graph.global_call_count("main")`, `graph.is_recursive(var)`; its text lists every function."""
 
     def __init__(self, module: Any):
         self.module = module
@@ -362,7 +363,7 @@ class CallGraph:
 
     @staticmethod
     def _called(function: Any) -> list[str]:
-        """One name for each use."""
+        """The names of the functions used, one entry per use."""
         out = []
         for e in _core.post_order(function):
             out += [c.name_hint for c in _core.children(e) if isinstance(c, GlobalVar)]
@@ -375,12 +376,12 @@ class CallGraph:
         return name
 
     def ref_count(self, var: Any) -> int:
-        """How often a function is used by others."""
+        """The number of uses of a function by others."""
         name = self._name(var)
         return sum(calls.count(name) for calls in self._calls.values())
 
     def global_call_count(self, var: Any) -> int:
-        """How often a function uses others."""
+        """The number of uses of other functions in a function."""
         return len(self._calls[self._name(var)])
 
     def is_recursive(self, var: Any) -> bool:
@@ -398,13 +399,13 @@ class CallGraph:
 
 
 def search_fc_transpose(expr: Any) -> list[str]:
-    """Names of the weights that go through a transpose into nn.dense."""
+    """The names of weights that are transposed and then used by nn.dense."""
     return [e.args[1].args[0].name_hint for e in _core.post_order(_like(expr))
             if isinstance(e, Call) and e.op == "nn.dense" and isinstance(e.args[1], Call) and e.args[1].op == "transpose" and isinstance(e.args[1].args[0], Var)]
 
 
 def get_total_mac_number(expr: Any) -> int:
-    """Multiplications of convolutions and dense layers of known sizes."""
+    """The number of multiply-adds in convolutions and dense layers of known sizes."""
     total = 0
     for e in _core.post_order(infer_type(_like(expr))):
         if not (isinstance(e, Call) and isinstance(e.op, Op)):

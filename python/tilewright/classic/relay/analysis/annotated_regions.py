@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a program between compiler_begin and compiler_end."""
+"""Regions between compiler_begin and compiler_end annotations."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from ..expr import Call, Op
 
 
 class AnnotatedRegion:
-    """One part: `args` are where it begins, `rets` where it ends, `nodes` all of it."""
+    """One region: `args` are its compiler_begin calls, `rets` its compiler_end calls, `nodes` all expressions."""
 
     def __init__(self, number: int, target: str):
         self.id, self.target = number, target
@@ -20,7 +20,7 @@ class AnnotatedRegion:
 
 
 class AnnotatedRegionSet:
-    """The regions of an expression. ValueError where an end has no beginning."""
+    """The regions of an expression. ValueError: an end without a begin."""
 
     def __init__(self, expr: Any, region_begin_op: Op, region_end_op: Op):
         self._of: dict[Any, AnnotatedRegion] = {}
@@ -49,7 +49,7 @@ class AnnotatedRegionSet:
         self._of[e] = region
 
     def _join(self, e: Any, operands: list[Any]) -> None:
-        """Operands of several regions make them one."""
+        """Merges the regions of a call's operands."""
         regions = sorted({r.id: r for r in map(self.get_region, operands) if r is not None}.values(), key=lambda r: r.id)
         for other in regions[1:]:
             for part in ("args", "rets", "nodes"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classic file of `CallGraph`."""
+"""The classic module of `CallGraph`."""
 from . import CallGraph
 
 __all__ = ["CallGraph"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of convolutions as blocks (BSR) where most of them is zero."""
+"""Converts mostly zero weights of convolutions to block-sparse form (BSR)."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,8 +11,8 @@ from .sparse_dense import SparseAnalysisResult, as_array, replace, to_blocks, we
 
 def process_params(expr: Any, params: dict[str, Any], block_size: tuple[int, int], sparsity_threshold: float, layout: str, kernel_size: int,
                    reg_task_input: bool = True) -> SparseAnalysisResult:
-    """Weights of nn.conv2d of which at least that part is zero leave `params`; NAME.data, NAME.indices and NAME.indptr come in. 1x1 kernels
-    count their zeros, 3x3 ones what is outside of their blocks. reg_task_input is for a tuner; there is none."""
+    """Replaces in `params` the nn.conv2d weights whose share of zeros is at least the threshold by NAME.data, NAME.indices and
+    NAME.indptr. Zeros are counted by element for 1x1 kernels, by block for 3x3 ones. reg_task_input is accepted for compatibility."""
     if layout not in ("NHWC", "NCHW"):
         raise ValueError(f"layout {layout} is not NHWC or NCHW")
     found = SparseAnalysisResult([], [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of dense layers as blocks (BSR) where most of them is zero."""
+"""Converts mostly zero weights of dense layers to block-sparse form (BSR)."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -11,13 +11,13 @@ from ..expr import Call, Var, _like
 
 
 class SparseAnalysisResult(NamedTuple):
-    """Which weights, and the sizes of data, indices and indptr of each, one after another."""
+    """The converted weights, and for each the sizes of data, indices and indptr."""
     weight_name: list[str]
     weight_shape: list[list[int]]
 
 
 def weight_names(expr: Any, op: str) -> list[str]:
-    """The parameters that are an operator's second operand, each once."""
+    """The names of the parameters that are second operands of an operator, without repetition."""
     return list(dict.fromkeys(e.args[1].name_hint for e in _core.post_order(_like(expr)) if isinstance(e, Call) and e.op == op and isinstance(e.args[1], Var)))
 
 
@@ -26,7 +26,7 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def to_blocks(matrix: np.ndarray, block_size: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(data, indices, indptr) of the blocks that hold something, row by row. Error: ValueError for blocks that do not divide the matrix."""
+    """(data, indices, indptr) of the non-zero blocks, row by row. ValueError: the block size does not divide the matrix."""
     rows, columns = block_size
     if matrix.ndim != 2 or matrix.shape[0] % rows or matrix.shape[1] % columns:
         raise ValueError(f"blocks of {rows} x {columns} do not divide a matrix {matrix.shape}")
@@ -37,7 +37,7 @@ def to_blocks(matrix: np.ndarray, block_size: tuple[int, int]) -> tuple[np.ndarr
 
 
 def replace(params: Any, name: str, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, found: SparseAnalysisResult) -> None:
-    """Three parameters in a weight's place."""
+    """Replaces a weight by three parameters."""
     from ...runtime.ndarray import array
     del params[name]
     found.weight_name.append(name)
@@ -47,7 +47,8 @@ def replace(params: Any, name: str, data: np.ndarray, indices: np.ndarray, indpt
 
 
 def process_params(expr: Any, params: dict[str, Any], block_size: tuple[int, int], sparsity_threshold: float) -> SparseAnalysisResult:
-    """Weights of nn.dense of which at least that part is zero leave `params`; NAME.data, NAME.indices and NAME.indptr come in."""
+    """Replaces in `params` the nn.dense weights whose share of zeros is at least the threshold by NAME.data, NAME.indices and
+    NAME.indptr."""
     found = SparseAnalysisResult([], [])
     for name in weight_names(expr, "nn.dense"):
         if name not in params:

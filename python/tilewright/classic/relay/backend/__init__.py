@@ -44,7 +44,7 @@ class _Options:
         return hash(self.name)
 
     def __str__(self) -> str:
-        """The name, and the options after it: aot{"unpacked-api": (bool)1}."""
+        """The name followed by the options: aot{"unpacked-api": (bool)1}."""
         shown = (f'"{k}": ' + (f"(bool){int(v)}" if isinstance(v, bool) else f'"{v}"' if isinstance(v, str) else str(v)) for k, v in self.attrs.items())
         return f"{self.name}{{{', '.join(shown)}}}"
 
@@ -84,7 +84,7 @@ __all__ = ["Executor", "Runtime"]
 
 
 def __getattr__(name: str) -> Any:
-    """The parts of this folder, when they are asked for."""
+    """Resolves the modules of this package on first use."""
     if name in ("graph_executor_codegen", "interpreter", "name_transforms", "utils"):
         import importlib
         return importlib.import_module(f".{name}", __name__)

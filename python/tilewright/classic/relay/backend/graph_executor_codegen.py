@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a function to the graph executor's parts in one step."""
+"""Compiles a function to the parts of the graph executor in one step."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import Any
 
 
 class GraphExecutorCodegen:
-    """`GraphExecutorCodegen(None, target).codegen(mod, mod["main"])` gives (graph JSON, modules by target, params). Kernels are in the
-    library, not in loops."""
+    """`GraphExecutorCodegen(None, target).codegen(mod, mod["main"])` returns (graph JSON, modules by target, params). Kernels are
+    machine code, not loops."""
 
     def __init__(self, mod: Any, target: Any):
         self._target = next(iter(target.values())) if isinstance(target, Mapping) else target[0] if isinstance(target, (list, tuple)) else target

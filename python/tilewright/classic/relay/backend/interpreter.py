@@ -13,7 +13,7 @@ Interpreter = InterpreterExecutor
 
 
 class RefValue:
-    """What a reference holds: `value`."""
+    """A reference; `value` is its content."""
 
     def __init__(self, value: Any):
         self.value = value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of C functions, variables and constants made from names of models. Errors: 101 for a name that is empty or lacks the TVM prefix."""
+"""Derives names of C functions, variables and constants from model names. Errors: 101 for an empty name or one without the TVM prefix."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ def _checked(name: str, what: str) -> str:
 
 
 def to_c_function_style(original_name: str) -> str:
-    """"TVM_my_function" as "TVMMyFunction"."""
+    """"TVM_my_function" to "TVMMyFunction"."""
     words = _checked(original_name, "Function").split("_")
     return words[0] + "".join(word[:1].upper() + word[1:] for word in words[1:])
 
 
 def to_c_variable_style(original_name: str) -> str:
-    """"TVM_My_Variable" as "tvm_my_variable"."""
+    """"TVM_My_Variable" to "tvm_my_variable"."""
     return _checked(original_name, "Variable").lower()
 
 
 def to_c_constant_style(original_name: str) -> str:
-    """"TVM_my_constant" as "TVM_MY_CONSTANT"."""
+    """"TVM_my_constant" to "TVM_MY_CONSTANT"."""
     return _checked(original_name, "Constant").upper()
 
 
@@ -39,17 +39,17 @@ def _joined(names: str | Sequence[str]) -> str:
 
 
 def prefix_name(names: str | Sequence[str]) -> str:
-    """The name, or names joined by underscores, with TVM_ before it."""
+    """The name, or several names joined by underscores, with the prefix TVM_."""
     return "TVM_" + _joined(names)
 
 
 def prefix_generated_name(names: str | Sequence[str]) -> str:
-    """The same for what the compiler generates: TVMGen_."""
+    """As prefix_name, with the prefix of generated names, TVMGen_."""
     return "TVMGen_" + _joined(names)
 
 
 def sanitize_name(original_name: str) -> str:
-    """Letters, digits and underscores stay, everything else becomes an underscore."""
+    """Replaces every character other than letters, digits and underscores by an underscore."""
     return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in _joined(original_name))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of dense layers that are transposed on their way."""
+"""Moves transposes of dense weights into the parameters."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +13,7 @@ from .utils import run_pass
 
 
 def convert(func: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """(the function that takes NAME.T where it took the transpose of NAME, params with the transposed weights)."""
+    """(the function using NAME.T instead of the transpose of NAME, params with the transposed weights)."""
     from ...runtime.ndarray import array
     before = dict(params)
     names = list(dict.fromkeys(search_fc_transpose(func)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What converters of operators share: attributes renamed and checked, values that are known, padding that a stride asks for."""
+"""Helpers for operator converters: renaming and checking attributes, known values, padding computed from strides."""
 from __future__ import annotations
 
 import logging
@@ -18,11 +18,11 @@ logger = logging.getLogger("Common")
 
 
 class RequiredAttr:
-    """Marks an attribute that must be given."""
+    """Marks a required attribute."""
 
 
 class StrAttrsDict:
-    """Attributes that are text, read as what they say: `attrs.get_int_tuple("shape")`. AttributeError for one that is missing."""
+    """Attributes given as text, with typed accessors: `attrs.get_int_tuple("shape")`. AttributeError if one is missing."""
 
     def __init__(self, attrs: Mapping[str, Any]):
         self.attrs = attrs
@@ -67,7 +67,7 @@ class StrAttrsDict:
 
 
 class ExprTable:
-    """Expressions by name; parameters among them are known."""
+    """Expressions by name, including parameters."""
 
     def __init__(self) -> None:
         self.exprs: dict[str, Any] = {}
@@ -106,8 +106,8 @@ class ExprTable:
 class AttrCvt:
     """A converter that renames attributes: `AttrCvt("relu", transforms={"a": "alpha", "b": ("beta", 1.0)})(inputs, attrs)`.
 
-    transforms: new names, (name, default) or (name, default, function); excludes: attributes that are an error; disables, ignores: those left
-    out; extras: those added; custom_check: (function of the attributes, message)."""
+    transforms: new name, (name, default) or (name, default, function); excludes: attributes that are rejected; disables, ignores:
+    attributes that are dropped; extras: attributes that are added; custom_check: (predicate of the attributes, message)."""
 
     def __init__(self, op_name: Any, transforms: Mapping[str, Any] | None = None, excludes: Sequence[str] | None = None, disables: Sequence[str] | None = None,
                  ignores: Sequence[str] | None = None, extras: Mapping[str, Any] | None = None, custom_check: Any = None):
@@ -137,7 +137,7 @@ class AttrCvt:
 
 
 class Renamer:
-    """A converter that calls an operator as it is."""
+    """A converter that calls an operator without changes."""
 
     def __init__(self, new_name: str):
         self._new_name = new_name
@@ -168,23 +168,23 @@ def get_name(node: Any) -> str:
 
 
 def infer_type(node: Any, mod: Any = None) -> Any:
-    """The expression with its types."""
+    """The expression with inferred types."""
     return _infer(node.astuple() if isinstance(node, TupleWrapper) else node, mod)
 
 
 def infer_shape(inputs: Any, mod: Any = None) -> tuple[Any, ...]:
-    """The shape, or () where the type is no tensor's."""
+    """The shape, or () if the type is not a tensor's."""
     type_ = infer_type(inputs, mod)._type if not isinstance(inputs, Var) else inputs.checked_type
     return tuple(getattr(type_, "shape", ()))
 
 
 def infer_channels(inputs: Any, transpose: bool = False) -> Any:
-    """Output channels of a convolution's weights."""
+    """The number of output channels, from a convolution's weights."""
     return infer_shape(inputs)[1 if transpose else 0]
 
 
 def infer_value(input_val: Any, params: Mapping[str, Any], mod: Any = None) -> NDArray:
-    """The value of an expression of the parameters. AssertionError where it has other free variables."""
+    """Evaluates an expression of the parameters. AssertionError if it has other free variables."""
     from ..build_module import create_executor
     free = analysis.free_vars(input_val)
     missing = [v.name_hint for v in free if v.name_hint not in params]
@@ -197,22 +197,22 @@ def infer_value(input_val: Any, params: Mapping[str, Any], mod: Any = None) -> N
 
 
 def infer_value_simulated(input_val: Any, params: Mapping[str, Any]) -> NDArray:
-    """The value, with ones for variables that are no parameters."""
+    """The value, with ones substituted for variables that are not parameters."""
     values = {v.name_hint: np.ones([int(d) for d in v.checked_type.shape], v.checked_type.dtype) for v in analysis.free_vars(input_val) if v.name_hint not in params}
     return infer_value(input_val, {**values, **params})
 
 
 def try_infer_value(val: Any, on_success: Any = None, on_failure: Any = None, parameters: Mapping[str, Any] | None = None) -> tuple[Any, bool]:
-    """(the value as numpy, True), or (the expression, False) where it is not known."""
+    """(the value as a numpy array, True), or (the expression, False) if it cannot be evaluated."""
     try:
         value = infer_value(val, parameters or {}).numpy()
         return (on_success(value) if on_success else value), True
-    except Exception:  # whatever keeps it from being known
+    except Exception:  # any failure means that the value is unknown
         return (on_failure() if on_failure else val), False
 
 
 def shape_of(x: Any, dtype: str = "int64", start: Any = None, end: Any = None) -> Any:
-    """The shape: a constant where it is known."""
+    """The shape, as a constant if it is known."""
     shape = infer_shape(x)[start:end]
     try:
         return const(np.array([int(d) for d in shape], dtype))
@@ -223,7 +223,7 @@ def shape_of(x: Any, dtype: str = "int64", start: Any = None, end: Any = None) -
 
 
 def fold_constant(node: Any, mod: Any = None) -> Any:
-    """The expression with its constant parts computed."""
+    """The expression after constant folding."""
     from ..transform import FoldConstantExpr
     return FoldConstantExpr(node, _core.IRModule() if mod is None else mod)
 
@@ -237,7 +237,7 @@ def to_int_list(np_array: Any) -> list[int]:
 
 
 def unbind(data: Any, axis: int = 0) -> Any:
-    """The slices along an axis, which they lose."""
+    """The slices along an axis, without that axis."""
     from .. import op
     shape = infer_shape(data)
     if axis >= len(shape):
@@ -248,7 +248,8 @@ def unbind(data: Any, axis: int = 0) -> Any:
 
 def autopad(data: Any, strides: Sequence[int], kernel_shape: Sequence[int], dilations: Sequence[int] = (1, 1), pad_type: str = "constant", deconv: bool = False,
             mode: str = "SAME_UPPER", pad_value: float = 0.0) -> Any:
-    """Padded so that a window with these strides gives ceil(size / stride) places; the odd one goes behind (SAME_UPPER) or before."""
+    """Pads data so that a window with these strides has ceil(size
+    stride) positions; an odd element goes after (SAME_UPPER) or before the data."""
     from .. import op
     shape = [int(d) for d in infer_shape(data)]
     pads = []
@@ -268,7 +269,7 @@ gru_cell = rnn_cell = lstm_cell
 
 
 def ensure_scalar_shape(x: Any) -> Any:
-    """A tensor of one element as a scalar."""
+    """Converts a one-element tensor to a scalar."""
     from .. import op
     shape = infer_shape(x)
     return x if not shape else op.squeeze(x) if all(int(d) == 1 for d in shape) else x
@@ -279,7 +280,7 @@ def try_resolve_var_to_const(x: Any, graph_params: Mapping[str, Any]) -> Any:
 
 
 def set_span(sym: Any, node_name: str) -> Any:
-    """The expression, with the node's name as the span of what has none."""
+    """Sets the node's name as span on every expression that lacks one."""
     return sym
 
 

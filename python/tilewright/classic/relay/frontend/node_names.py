@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for the nodes of an ONNX model that have none: the operator and a count, Conv_0, Relu_1. Only names are written: everything else of
-the model keeps its bytes (the protobuf encoding, developers.google.com/protocol-buffers/docs/encoding)."""
+"""Names the unnamed nodes of an ONNX model by operator and count: Conv_0, Relu_1. Edits the protobuf encoding directly
+(developers.google.com/protocol-buffers/docs/encoding), so that everything else of the model is preserved byte for byte."""
 from __future__ import annotations
 
 import os
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ....model import error_of
 
-# Fields of onnx.proto.
+# Field numbers of onnx.proto.
 _MODEL_GRAPH, _GRAPH_NODE, _NODE_NAME, _NODE_OPERATOR, _NODE_ATTRIBUTE, _ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS = 7, 1, 3, 4, 5, 6, 11
 _MESSAGE = 2
 
@@ -24,7 +24,7 @@ def _number(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
-    """(field, its content where that is bytes, all of its bytes)"""
+    """Yields (field number, payload if length-delimited, the encoded field)."""
     at = 0
     while at < len(data):
         begin = at
@@ -83,7 +83,7 @@ class _Namer:
 
 
 def with_node_names(model: bytes) -> bytes:
-    """The model with a name for every node. Error: 201 (damaged)."""
+    """The model with all nodes named. Error: 201 (damaged)."""
     try:
         return _Namer().model(memoryview(model))
     except (IndexError, UnicodeDecodeError):
@@ -91,7 +91,7 @@ def with_node_names(model: bytes) -> bytes:
 
 
 def write_renamed(model: bytes, path: str | os.PathLike[str], name: str = "model.onnx") -> bytes:
-    """Writes the model with names to a file, or into a folder under `name`. Error: 103 (cannot write)."""
+    """Writes the model with names to a file, or to a folder under `name`. Error: 103 (cannot write)."""
     renamed = with_node_names(model)
     place = os.path.join(path, name) if os.path.isdir(path) else os.fspath(path)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converters of a script's own for ONNX operators: they go before the compiler's."""
+"""Custom converters of ONNX operators, which take precedence over the compiler's."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _table: dict[tuple[str, str], Any] = {}
 
 
 class OnnxOpConverter:
-    """A converter with a method for each version from which it holds: `_impl_v1(cls, inputs, attr, params)`."""
+    """A converter with one method per opset version that changed the operator: `_impl_v1(cls, inputs, attr, params)`."""
 
     @classmethod
     def get_converter(cls, opset: int) -> Callable[..., Any]:
@@ -24,8 +24,8 @@ class OnnxOpConverter:
 
 
 def register_converter(op_type: str, converter: Any = None, domain: str = "") -> Any:
-    """`register_converter("MyOp", f, domain="mine")`: f(inputs, attr, params) gives a Relay expression, or a list or tuple of them for
-    several outputs. An OnnxOpConverter class is taken at the model's version. Without a converter: a decorator."""
+    """`register_converter("MyOp", f, domain="mine")`: f(inputs, attr, params) returns a Relay expression, or a list or tuple of them for
+    several outputs. Of an OnnxOpConverter class the method for the model's opset is used. Without a converter: a decorator."""
     if converter is None:
         return lambda made: register_converter(op_type, made, domain)
     _table[domain, op_type] = converter
@@ -46,7 +46,7 @@ def _call(converter: Any) -> Callable[..., list[Any]]:
 
 
 def converters() -> dict[tuple[str, str], Callable[..., list[Any]]]:
-    """What the importer is given."""
+    """The registered converters, as passed to the importer."""
     return {key: _call(converter) for key, converter in _table.items()}
 
 

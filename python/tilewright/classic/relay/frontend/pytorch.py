@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TorchScript modules as Relay modules, by the calls of the classic stack."""
+"""Imports TorchScript modules through the classic interface."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +60,7 @@ def _size(name: str, axis: int, size: Any) -> Any:
 
 
 def _converters(table: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., list[Any]]]:
-    """By the importer's names: "aten::relu" is "aten.relu", whatever its overload."""
+    """Keys converters by the importer's operator names: "aten::relu" becomes "aten.relu", for all overloads."""
     def adapted(function: Callable[..., Any]) -> Callable[..., list[Any]]:
         def convert(inputs: list[Any], types: list[str]) -> list[Any]:
             made = function(inputs, types)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of the compiler's table as functions: `relay.add(x, y)`, `relay.nn.conv2d(x, w, padding=(1, 1))`.
 
-Arguments beyond the operands are attributes, in the order of `tilewright ops NAME`; numbers stand for pairs where an attribute is a
-list of two."""
+Arguments after the operands are attributes, in the order of `tilewright ops NAME`; a single number is accepted for an attribute that is
+a pair."""
 from __future__ import annotations
 
 import functools
@@ -23,10 +23,10 @@ from .registrations import (refused, register_broadcast_schedule, register_compu
 from .rules import register_alter_op_layout, register_legalize
 from .strategy import OpImplementation, OpSpecialization, OpStrategy, register_strategy
 
-# Operators that take one tuple of tensors, and operators with several outputs.
+# Operators whose only operand is a tuple of tensors, and operators with several outputs.
 _VARIADIC = ("concatenate", "stack", "einsum", "meshgrid")
 _OUTPUTS = {"nn.batch_norm": 3, "sparse_reshape": 2, "sparse_fill_empty_rows": 3}
-# Arguments by position where their order is not that of the attributes.
+# Positional arguments of operators whose order differs from that of the attributes.
 _TRANSPOSED = ("strides", "padding", "dilation", "channels", "kernel_size", "groups", "data_layout", "kernel_layout", "out_layout", "output_padding", "out_dtype")
 _ORDER = {f"nn.conv{d}d_transpose": _TRANSPOSED for d in (1, 2, 3)}
 _PAIRS = ("strides", "dilation", "kernel_size", "pool_size", "output_size")
@@ -38,7 +38,7 @@ def _info(name: str) -> Any:
 
 
 def _rank(name: str) -> int:
-    """How many spatial dimensions the operator's name says."""
+    """The number of spatial dimensions in the operator's name."""
     return next((d for d in (1, 2, 3) if f"{d}d" in name), 0)
 
 
@@ -86,7 +86,7 @@ def _operator(name: str) -> Any:
         if name == "split":
             sections = attrs.get("indices_or_sections", 2)
             return TupleWrapper(call, sections if isinstance(sections, int) else len(sections) + 1)
-        if name == "nn.dropout":  # the mask is for training
+        if name == "nn.dropout":  # the second output, the mask, only matters in training
             return TupleWrapper(call, 2)[0]
         return TupleWrapper(call, _OUTPUTS[name]) if name in _OUTPUTS else call
 
@@ -125,12 +125,12 @@ class _Namespace:
 
 nn, image, vision, annotation, dyn, memory, vm = (_Namespace(p) for p in ("nn.", "image.", "vision.", "annotation.", "dyn.", "memory.", "vm."))
 _top = _Namespace("")
-tensor = transform = reduce = algorithm = _top  # the classic files of operators
+tensor = transform = reduce = algorithm = _top  # classic module names of the operators
 op = sys.modules[__name__]
 
 
 def get(op_name: str) -> Op:
-    """The operator of a name. Error: 302."""
+    """The operator with this name. Error: 302."""
     return Op(op_name)
 
 
@@ -139,7 +139,7 @@ def list_ops() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "contrib":  # loaded when asked for: it needs this module
+    if name == "contrib":  # loaded on use, because it imports this module
         import importlib
         return importlib.import_module(".contrib", __name__)
     return refused(name) or getattr(_top, name)

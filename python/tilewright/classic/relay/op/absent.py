@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the classic operator namespace that are not here, each with what to use instead."""
+"""Classic operators that are not available here, each with a replacement."""
 from __future__ import annotations
 
 _MEMORY = "the compiler plans memory itself; it is no part of a script's Relay"
@@ -17,12 +17,12 @@ INSTEAD: dict[str, str] = {
 
 
 def has_absent(prefix: str) -> bool:
-    """Whether names under a prefix ("dyn.image.") are known here."""
+    """Whether there are entries under a prefix such as "dyn.image."."""
     return any(name.startswith(prefix) for name in INSTEAD)
 
 
 def replacement(name: str) -> str | None:
-    """What to use in place of a classic operator that is not here."""
+    """The replacement for an unavailable classic operator."""
     if name.startswith("contrib.ethosu"):
         return "an external code generator of that device (docs/external-codegen.md)"
     return INSTEAD.get(name)

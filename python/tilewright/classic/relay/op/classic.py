@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose classic Python signature is not that of the operator's table, and those that are made of others. By full name."""
+"""Operators whose classic Python signature differs from the operator table, and composite operators; keyed by full name."""
 from __future__ import annotations
 
 import itertools
@@ -20,7 +20,7 @@ _debuggers = itertools.count()
 
 
 def _dtype(x: Any) -> str:
-    """Of an expression, float32 where it is not known yet."""
+    """The dtype of an expression, float32 if it is not known yet."""
     return x._type.dtype if isinstance(x, Expr) and x._typed and hasattr(x._type, "dtype") else "float32"
 
 
@@ -36,7 +36,7 @@ def _scalar(value: Any, like: Any) -> Any:
 
 
 def _of_dtype(value: Any, dtype: str) -> Any:
-    """A number or expression in a dtype; what is in it already, and what has no type yet, stays."""
+    """Casts a number or expression to a dtype, unless it already has that dtype or is untyped."""
     if isinstance(value, (int, float, bool, np.generic)):
         return const(value, dtype)
     return Call("cast", [value], {"dtype": dtype}) if isinstance(value, Expr) and value._typed and _dtype(value) != dtype else value
@@ -67,7 +67,7 @@ def strided_slice(data: Any, begin: Any, end: Any, strides: Any = None, axes: An
         return Call("dyn.strided_slice", [data, *parts, ones], {"slice_mode": slice_mode})
     begin, end = [0 if b is None else int(b) for b in begin], [_LAST if e is None else int(e) for e in end]
     strides = [1] * len(begin) if strides is None else [int(s) for s in strides]
-    if axes is None:  # what a shorter list leaves out is taken whole
+    if axes is None:  # axes without an entry are taken whole
         count = max(len(begin), len(end), len(strides))
         strides += [1] * (count - len(strides))
         begin += [0 if s > 0 else _LAST for s in strides[len(begin):]]
@@ -81,7 +81,7 @@ def _dynamic(name: str, attribute: str) -> Any:
         if isinstance(value, Expr):
             return Call(f"dyn.{name}", [data, value], attrs)
         if isinstance(value, (list, tuple)) and any(isinstance(v, Expr) for v in value):
-            from . import concatenate  # sizes that are computed
+            from . import concatenate  # sizes computed at run time
             parts = [Call("reshape", [Call("cast", [v], {"dtype": "int64"})], {"newshape": [1]}) if isinstance(v, Expr) else const(np.array([v], "int64")) for v in value]
             return Call(f"dyn.{name}", [data, concatenate(parts, axis=0)], attrs)
         numbers = [value] if isinstance(value, int) else [int(v) for v in value]
@@ -119,7 +119,7 @@ def _filled(name: str) -> Any:
 
 def topk(data: Any, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32") -> Any:
     k = int(k.data.numpy().reshape(-1)[0]) if isinstance(k, Constant) else k
-    if isinstance(k, int) and k < 1:  # all of them, sorted
+    if isinstance(k, int) and k < 1:  # all elements, sorted
         k = _shape(data, "topk")[axis]
     if isinstance(k, Expr):
         call = Call("dyn.topk", [data, k], {"axis": axis, "ret_type": ret_type, "is_ascend": is_ascend, "dtype": dtype})
@@ -129,7 +129,7 @@ def topk(data: Any, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascen
 
 
 def unique(data: Any, is_sorted: bool = True, return_counts: bool = False) -> TupleWrapper:
-    """(values, places of their first appearance, of each element the place of its value, counts), of lengths that the data decides."""
+    """(values, index of the first occurrence of each, for each element the index of its value, counts), with data-dependent lengths."""
     return TupleWrapper(Call("unique", [data], {"sorted": is_sorted}), 4)
 
 
@@ -147,7 +147,7 @@ def pad(data: Any, pad_width: Any, pad_value: Any = 0, pad_mode: str = "constant
 
 
 def _scales(name: str, data: Any, scales: dict[str, Any], attrs: dict[str, Any]) -> Call:
-    """An upsampling, whose scales are numbers or computed."""
+    """Upsampling with constant or computed scales."""
     scales = {k: float(v.data.numpy()) if isinstance(v, Constant) else v for k, v in scales.items()}
     if any(isinstance(v, Expr) for v in scales.values()):
         return Call(f"dyn.{name}", [data, *(v if isinstance(v, Expr) else const(v, "float32") for v in scales.values())], attrs)
@@ -182,7 +182,7 @@ def mirror_pad(data: Any, pad_width: Any, mode: str = "SYMMETRIC") -> Call:
 
 
 def dropout_raw(data: Any, rate: float = 0.5) -> TupleWrapper:
-    """(data, mask); inference drops nothing."""
+    """(data, mask) unchanged, since dropout is a no-op in inference."""
     return TupleWrapper(Call("nn.dropout", [data], {"rate": rate}), 2)
 
 
@@ -194,7 +194,7 @@ def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: int, 
 
 
 def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
-    """device: a device, its name, or a VirtualDevice. ValueError for anything else."""
+    """`device` is a device, its name, or a VirtualDevice. ValueError for anything else."""
     return Call("on_device", [body], {**device_fields(device), "constrain_result": constrain_result, "constrain_body": constrain_body})
 
 
@@ -202,7 +202,7 @@ def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
     return Call("device_copy", [data], {**device_fields(src_device, "src_"), **device_fields(dst_device, "dst_")})
 
 
-# --- made of others
+# --- composite operators
 
 def mean_variance(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False) -> TupleWrapper:
     attrs = {"axis": axis, "keepdims": keepdims, "exclude": exclude}
@@ -222,7 +222,7 @@ def flip(data: Any, axis: int) -> Call:
 
 
 def collapse_sum_to(data: Any, shape: Any) -> Call:
-    """Sums over the axes that broadcasting `shape` to the data's sizes would repeat."""
+    """Reduces the data to `shape`: the inverse of broadcasting."""
     sizes = shape.data.numpy() if isinstance(shape, Constant) else shape
     if isinstance(sizes, Expr):
         return Call("collapse_sum_to", [data, sizes], {})
@@ -256,7 +256,7 @@ def contrib_dense_pack(data: Any, weight: Any, weight_layout: str = "NC", units:
 
 
 def _blocked(name: str) -> Any:
-    """A convolution over channel blocks under its classic Python name, which ends in small letters."""
+    """Channel-blocked convolution under its classic Python name, which ends in lower case."""
     def make(data: Any, kernel: Any, strides: Any = (1, 1), padding: Any = (0, 0), dilation: Any = (1, 1), groups: int = 1, channels: int | None = None,
              kernel_size: Any = None, data_layout: str = "NCHW8c", kernel_layout: str = "OIHW", out_layout: str = "", out_dtype: str = "") -> Call:
         from . import nn
@@ -294,13 +294,13 @@ def dense(data: Any, weight: Any, units: int | None = None, out_dtype: str = "")
 
 
 def _list(value: Any) -> Any:
-    """Numbers of an argument that the classic signature takes as a list, as one, or as a constant."""
+    """A list argument given as a list, a single number, or a constant."""
     value = value.data.numpy() if isinstance(value, Constant) else value.numpy() if hasattr(value, "numpy") and not isinstance(value, Expr) else value
     return value if isinstance(value, Expr) else [int(v) for v in np.reshape(np.asarray(value), -1)]
 
 
 def sparse_to_dense(sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any = 0) -> Call:
-    """Values at places, () or (count) or (count, rank), in a tensor of one default value."""
+    """A tensor with values at the given indices, of shape (), (count) or (count, rank), and a default elsewhere."""
     shape, default = _list(output_shape), _scalar(default_value, sparse_values)
     if isinstance(shape, Expr):
         return Call("dyn.sparse_to_dense", [sparse_indices, shape, sparse_values, default])
@@ -314,7 +314,8 @@ def strided_set(data: Any, v: Any, begin: Any, end: Any, strides: Any = None) ->
 
 
 def matrix_set_diag(data: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Call:
-    """data with its diagonals k[0]..k[1] (or k) replaced; shorter ones lie right or left in their row, as `align` says for those above and below."""
+    """data with its diagonals k[0]..k[1] (or k) replaced; shorter diagonals are aligned left or right as `align` says for those above
+    and below the main one."""
     low, high = (int(k), int(k)) if isinstance(k, (int, np.integer)) else (int(k[0]), int(k[-1]))
     above, below = align.split("_")
     return Call("matrix_set_diag", [data, diagonal], {"k1": low, "k2": high, "super_diag_right_align": above == "RIGHT", "sub_diag_right_align": below == "RIGHT"})
@@ -337,7 +338,7 @@ def stft(data: Any, n_fft: int, hop_length: int | None = None, win_length: int |
 
 def correlation(data1: Any, data2: Any, kernel_size: int, max_displacement: int, stride1: int, stride2: int, padding: Any, is_multiply: bool,
                 layout: str = "NCHW") -> Call:
-    """Means of products (or absolute differences) of patches of two images, one channel for each displacement."""
+    """Means of products (or of absolute differences) of patches of two images, with one output channel per displacement."""
     return Call("nn.correlation", [data1, data2], {"kernel_size": kernel_size, "max_displacement": max_displacement, "stride1": stride1, "stride2": stride2,
                                                    "padding": _list(padding), "is_multiply": bool(is_multiply), "layout": layout})
 
@@ -349,7 +350,7 @@ def _four(padding: Any) -> list[int]:
 
 def conv2d_backward_weight(grad: Any, data: Any, strides: Any = (1, 1), padding: Any = (0, 0), dilation: Any = (1, 1), groups: int = 1, channels: Any = None,
                            kernel_size: Any = None, grad_layout: str = "NCHW", data_layout: str = "NCHW", kernel_layout: str = "OIHW", out_dtype: str = "") -> Call:
-    """The gradient of a convolution by its weight."""
+    """The gradient of a convolution with respect to its weight."""
     attrs = {"strides": _list(strides), "padding": _four(padding), "dilation": _list(dilation), "groups": groups, "channels": channels, "kernel_size": kernel_size,
              "data_layout": grad_layout, "kernel_layout": data_layout, "out_layout": kernel_layout, "out_dtype": out_dtype}
     return Call("nn.conv2d_backward_weight", [grad, data], {k: v for k, v in attrs.items() if v is not None and v != ""})
@@ -357,20 +358,20 @@ def conv2d_backward_weight(grad: Any, data: Any, strides: Any = (1, 1), padding:
 
 def max_pool2d_grad(out_grad: Any, data: Any, pool_size: Any = (1, 1), strides: Any = (1, 1), padding: Any = (0, 0), layout: str = "NCHW", out_layout: str = "",
                     ceil_mode: bool = False) -> Call:
-    """The gradient of nn.max_pool2d: the first largest element of each window gets it."""
+    """The gradient of nn.max_pool2d, routed to the first maximum of each window."""
     return Call("nn.max_pool2d_grad", [out_grad, data], {"pool_size": _list(pool_size), "strides": _list(strides), "padding": _four(padding), "layout": layout,
                                                          "out_layout": out_layout, "ceil_mode": ceil_mode})
 
 
 def avg_pool2d_grad(out_grad: Any, data: Any, pool_size: Any = (1, 1), strides: Any = (1, 1), padding: Any = (0, 0), layout: str = "NCHW", out_layout: str = "",
                     ceil_mode: bool = False, count_include_pad: bool = False) -> Call:
-    """The gradient of nn.avg_pool2d: the elements of each window share it."""
+    """The gradient of nn.avg_pool2d, distributed evenly over each window."""
     return Call("nn.avg_pool2d_grad", [out_grad, data], {"pool_size": _list(pool_size), "strides": _list(strides), "padding": _four(padding), "layout": layout,
                                                          "out_layout": out_layout, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad})
 
 
 def debug(expr: Any, debug_func: Any = None) -> Call:
-    """The expression itself. create_executor("debug") gives its value to the function; what is built calls nothing
+    """The expression itself. create_executor("debug") passes its value to the function; compiled models ignore it
     (contrib.debugger.debug_executor shows every tensor)."""
     name = ""
     if debug_func is not None:
@@ -380,12 +381,12 @@ def debug(expr: Any, debug_func: Any = None) -> Call:
 
 
 def reverse_reshape(data: Any, newshape: Any) -> Call:
-    """reshape with its codes read from the last axis on."""
+    """reshape with its special codes interpreted from the last axis backwards."""
     return Call("contrib_reverse_reshape", [data], {"newshape": [newshape] if isinstance(newshape, int) else [int(d) for d in newshape]})
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None) -> Call:
-    """Sums of the rows of each segment; as many segments as are asked for, or as segment_ids names."""
+    """Sums of rows by segment; the number of segments is num_segments, or follows from segment_ids."""
     data, ids = _like(data), _like(segment_ids)
     rest = data.checked_type.shape[1:]
     if isinstance(num_segments, int) and all(isinstance(d, int) for d in rest):
@@ -414,8 +415,8 @@ TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, upsampling, upsam
 
 
 def register(op_name: str, describe: str = "", expand: Any = None) -> Any:
-    """An operator of a script's own, made of others: expand(*operands, **attributes) gives the expression. It becomes relay.NAME, and a call of
-    it a function with Composite=NAME, which patterns see and a build takes apart. As a decorator, or with `expand`."""
+    """Registers a composite operator: expand(*operands, **attributes) returns its expression. It becomes relay.NAME; a call of it is a
+    call of a function with Composite=NAME, which patterns can match and a build inlines. As a decorator, or with `expand`."""
     if expand is None:
         return lambda function: register(op_name, describe, function)
     if op_name in TABLE or op_name in _core.op_names():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of object detection and on pictures with their classic signatures, by full name."""
+"""Object detection and image operators with their classic signatures, by full name."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -33,13 +33,13 @@ def _known(**attrs: Any) -> dict[str, Any]:
 
 
 def get_valid_counts(data: Any, score_threshold: Any, id_index: int = 0, score_index: int = 1) -> TupleWrapper:
-    """(how many boxes of each picture have a score above the threshold, those boxes first, where they were)."""
+    """(the number of boxes per image above the score threshold, those boxes moved to the front, their original indices)."""
     return TupleWrapper(Call("vision.get_valid_counts", [data, _number(score_threshold, "float32")], {"id_index": id_index, "score_index": score_index}), 3)
 
 
 def non_max_suppression(data: Any, valid_count: Any, indices: Any, max_output_size: Any = -1, iou_threshold: Any = 0.5, force_suppress: bool = False, top_k: int = -1,
                         coord_start: int = 2, score_index: int = 1, id_index: int = 0, return_indices: bool = True, invalid_to_bottom: bool = False) -> Any:
-    """Boxes by falling score, those that a better one overlaps as -1; or (indices of those that stay, how many)."""
+    """Boxes in descending order of score, suppressed ones set to -1; or (indices of the kept boxes, their number)."""
     call = Call("vision.non_max_suppression", [data, valid_count, indices, _number(max_output_size, "int32"), _number(iou_threshold, "float32")],
                 {"force_suppress": bool(force_suppress), "top_k": int(top_k), "coord_start": int(coord_start), "score_index": int(score_index),
                  "id_index": int(id_index), "return_indices": bool(return_indices), "invalid_to_bottom": bool(invalid_to_bottom)})
@@ -48,7 +48,7 @@ def non_max_suppression(data: Any, valid_count: Any, indices: Any, max_output_si
 
 def all_class_non_max_suppression(boxes: Any, scores: Any, max_output_boxes_per_class: Any = -1, iou_threshold: Any = -1.0, score_threshold: Any = -1.0,
                                   output_format: str = "onnx") -> TupleWrapper:
-    """(indices, how many), or with "tensorflow" (indices, scores, how many of each picture)."""
+    """(indices, number), or with "tensorflow" (indices, scores, number per image)."""
     call = Call("vision.all_class_non_max_suppression", [boxes, scores, _number(max_output_boxes_per_class, "int32"), _number(iou_threshold, "float32"),
                                                          _number(score_threshold, "float32")], {"output_format": output_format})
     return TupleWrapper(call, 2 if output_format == "onnx" else 3)
@@ -56,7 +56,7 @@ def all_class_non_max_suppression(boxes: Any, scores: Any, max_output_boxes_per_
 
 def multibox_transform_loc(cls_prob: Any, loc_pred: Any, anchor: Any, clip: bool = True, threshold: float = 0.01,
                            variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2)) -> TupleWrapper:
-    """(class, probability and box of each object, how many)."""
+    """(class, probability and box of each object, number of objects)."""
     return TupleWrapper(Call("vision.multibox_transform_loc", [cls_prob, loc_pred, anchor], {"clip": bool(clip), "threshold": float(threshold), "variances": _floats(variances)}), 2)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory written down in a program, as ManifestAlloc does it: storage, tensors in it, kernels that write them."""
+"""Explicit memory as inserted by ManifestAlloc: storage, tensors in it, and kernels that write them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def shape_of(expr: Any) -> Call:
 
 
 def invoke_tvm_op(func: Any, inputs: Any, outputs: Any) -> Call:
-    """Runs a function; its results are written into the tensors of `outputs`."""
+    """Calls a function that writes its results to the tensors of `outputs`."""
     as_tuple = lambda v: v if not isinstance(v, (list, tuple)) else Tuple(list(v))  # noqa: E731
     return Call("vm.invoke_tvm_op", [func, as_tuple(inputs), as_tuple(outputs)])
 
@@ -33,7 +33,7 @@ def reshape_tensor(data: Any, shape: Any, newshape: Sequence[int] = ()) -> Call:
 
 
 def flatten_tuple_type(ty: Any) -> list[Any]:
-    """The tensor types in a type, in order."""
+    """The tensor types inside a type, in order."""
     from ...ir.ty import TensorType, TupleType
     if isinstance(ty, TensorType):
         return [ty]
@@ -43,14 +43,14 @@ def flatten_tuple_type(ty: Any) -> list[Any]:
 
 
 def from_tuple_type(ty: Any, expr: Any) -> list[Any]:
-    """The tensors in an expression of that type."""
+    """The tensors inside an expression of that type."""
     from ...ir.ty import TupleType
     from ..expr import TupleGetItem
     return [leaf for i, field in enumerate(ty.fields) for leaf in from_tuple_type(field, TupleGetItem(expr, i))] if isinstance(ty, TupleType) else [expr]
 
 
 def to_tuple_type(ty: Any, exprs: Sequence[Any]) -> Any:
-    """An expression of that type from its tensors."""
+    """An expression of that type made of its tensors."""
     from ...ir.ty import TupleType
 
     def take(t: Any, rest: list[Any]) -> Any:

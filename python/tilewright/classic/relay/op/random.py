@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers from a generator that is a value: ten uint64, Threefry-4x64 underneath. Each call gives the generator to use next."""
+"""Functional random numbers: a generator is a value of ten uint64 (Threefry-4x64), and each call also returns the next generator."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ def _shape(shape: Any) -> list[int]:
 
 
 def threefry_generate(key: Any, shape: Sequence[int]) -> TupleWrapper:
-    """(the next generator, uint64 of that shape)."""
+    """(the next generator, random uint64 of the given shape)."""
     return TupleWrapper(Call("random.threefry_generate", [key], {"out_shape": _shape(shape)}), 2)
 
 
 def threefry_split(key: Any) -> TupleWrapper:
-    """Two generators whose numbers differ."""
+    """Two independent generators."""
     return TupleWrapper(Call("random.threefry_split", [key]), 2)
 
 
@@ -45,7 +45,7 @@ def normal(key: Any, shape: Sequence[int], dtype: str = "float32", mean: Any = 0
 
 
 def multinomial(key: Any, probs: Any, num_samples: int) -> Tuple:
-    """(the next generator, int32 places drawn from the last axis, each as often as its share says)."""
+    """(the next generator, int32 indices into the last axis, sampled with its weights)."""
     probs = _like(probs)
     shape = _shape(probs.checked_type.shape)
     total = Call("sum", [probs], {"axis": [-1], "keepdims": True})

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What classic scripts register about operators. What has an effect here says which; what cannot have one is an error that says what to use."""
+"""Registrations about operators from classic scripts. Supported ones take effect as documented; unsupported ones raise an error that
+names the replacement."""
 from __future__ import annotations
 
 import inspect
@@ -12,7 +13,7 @@ from .registry import OpPattern, register_op_attr, registered
 
 
 def register_pattern(op_name: str, pattern: int, level: int = 10) -> Any:
-    """The operator's fusion class, as `op.get_attr("TOpPattern")` and patterns see it; fusion itself follows the compiler's table."""
+    """The operator's fusion class for `op.get_attr("TOpPattern")` and patterns; fusion itself uses the compiler's table."""
     return register_op_attr(op_name, "TOpPattern", pattern, level)
 
 
@@ -21,34 +22,35 @@ def register_stateful(op_name: str, stateful: bool, level: int = 10) -> Any:
 
 
 def register_convert_op_layout(op_name: str, convert_layout: Any = None, level: int = 10) -> Any:
-    """convert_layout(attrs, inputs, tinfos, desired_layouts) gives the call in other layouts; ConvertLayout asks it for operators that are named
-    there, and puts layout_transform around what it gives."""
+    """convert_layout(attrs, inputs, tinfos, desired_layouts) returns the call in other layouts. ConvertLayout calls it for the operators
+    that it is given, and inserts layout_transform around the result."""
     return register_op_attr(op_name, "FTVMConvertOpLayout", convert_layout, level)
 
 
 def register_mixed_precision_conversion(op_name: str, func: Any = None, level: int = 10) -> Any:
-    """func(call, mixed_precision_type) gives [category, type of sums, type of the result] to ToMixedPrecision: decorator, or with the function."""
+    """func(call, mixed_precision_type) returns [category, accumulation dtype, result dtype] for ToMixedPrecision. As a decorator, or
+    with the function."""
     return register_op_attr(op_name, "FTVMMixedPrecisionConversionType", func, level)
 
 
 def register_fake_quantization_to_integer(op_name: str, func: Any = None, level: int = 10) -> Any:
-    """func(expr, type_map) gives [the call over integers, its TensorAffineType] to FakeQuantizationToInteger; type_map[x] is that of an operand.
-    Decorator, or with the function."""
+    """func(expr, type_map) returns [the integer call, its TensorAffineType] for FakeQuantizationToInteger; type_map[x] is an operand's
+    affine type. As a decorator, or with the function."""
     return register_op_attr(op_name, "FTVMFakeQuantizationToInteger", func, level)
 
 
 def register_optional_fake_quantization_to_integer(op_name: str, func: Any = None, level: int = 10) -> Any:
-    """The same for use_qat, where no quantize follows."""
+    """As above, for use_qat, where no quantize follows."""
     return register_op_attr(op_name, "FTVMOptionalFakeQuantizationToInteger", func, level)
 
 
 def register_compute(op_name: str, compute: Any = None, level: int = 10) -> Any:
-    """compute(attrs, inputs, out_type) gives tensors of te: what builds compute the operator with. Decorator, or with the function."""
+    """compute(attrs, inputs, out_type) returns te tensors, with which builds compute the operator. As a decorator, or with the function."""
     return register_op_attr(op_name, "FTVMCompute", compute, level)
 
 
 def register_schedule(op_name: str, schedule: Any = None, level: int = 10) -> Any:
-    """schedule(outs), or schedule(attrs, outs, target), for what register_compute says of the operator."""
+    """schedule(outs), or schedule(attrs, outs, target), for the tensors of register_compute."""
     def adapted(given: Any) -> Any:
         count = len([p for p in inspect.signature(given).parameters.values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD])
         return given if count >= 3 else lambda attrs, outs, target: given(outs)
@@ -70,7 +72,7 @@ register_broadcast_schedule = register_injective_schedule
 
 
 def schedule_injective(attrs: Any, outs: Any, target: Any) -> Any:
-    """One loop over everything, as a strategy's schedule."""
+    """One fused loop over all elements, as a strategy's schedule."""
     from ... import topi
     with target:
         return topi.generic.schedule_injective(outs)
@@ -99,7 +101,7 @@ def refused(name: str) -> Callable[..., Any] | None:
 
 
 def convert_layouts(mod: Any, desired: dict[str, list[str]]) -> tuple[Any, dict[str, list[str]]]:
-    """The module after the rules that scripts registered for operators of `desired`, and what is left for the compiler's pass."""
+    """The module after the registered rules for operators of `desired`, and the operators that are left for the compiler's pass."""
     rules = {name: rule for name, rule in registered("FTVMConvertOpLayout").items() if name in desired}
     if not rules:
         return mod, desired

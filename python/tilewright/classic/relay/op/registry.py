@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts say about operators: attributes by name, the highest level wins."""
+"""Operator attributes registered by scripts; the highest level takes precedence."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _table: dict[tuple[str, str], tuple[Any, int]] = {}
 
 
 class OpPattern:
-    """How an operator's output index relates to its inputs'."""
+    """How the output indices of an operator depend on those of its inputs."""
     ELEMWISE, BROADCAST, INJECTIVE, COMM_REDUCE, OUT_ELEMWISE_FUSABLE, TUPLE, OPAQUE = 0, 1, 2, 3, 4, 7, 8
 
 
@@ -29,7 +29,7 @@ def forget(op_name: str, attr_key: str) -> None:
 
 
 def attribute_of(op_name: str, attr_key: str) -> Any:
-    """What was registered, or what the compiler knows (TOpPattern, TOpIsStateful), or None."""
+    """The registered attribute, or the compiler's own (TOpPattern, TOpIsStateful), or None."""
     if (op_name, attr_key) in _table:
         return _table[op_name, attr_key][0]
     if attr_key in ("TOpPattern", "TOpIsStateful"):
@@ -39,7 +39,7 @@ def attribute_of(op_name: str, attr_key: str) -> Any:
 
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
-    """`@register_op_attr("nn.relu", "target.mine")` above a function, or with the value as argument."""
+    """`@register_op_attr("nn.relu", "target.mine")` on a function, or called with the value."""
     if _core.op_info(op_name) is None and not op_name.startswith("tir."):
         raise ValueError(f"no operator is called '{op_name}'")
 
@@ -50,12 +50,13 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
 
 
 def is_registered(op_name: str) -> bool:
-    """Whether a script has said anything of an operator."""
+    """Whether a script registered any attribute of the operator."""
     return any(name == op_name for name, _ in _table)
 
 
 def register_intrin_lowering(op_name: str, target: str, *, f: Any = None, level: int = 10) -> Any:
-    """What a call of an intrinsic ("tir.exp") becomes in builds for a kind of target, or for "default": f(call) gives an expression."""
+    """Registers how builds for a kind of target (or "default") lower calls of an intrinsic such as "tir.exp": f(call) returns an
+    expression."""
     def store(v: Any) -> Any:
         register(op_name, f"{target}.FLowerIntrinsic", v, level)
         return v
@@ -63,7 +64,7 @@ def register_intrin_lowering(op_name: str, target: str, *, f: Any = None, level:
 
 
 def registered(attr_key: str) -> dict[str, Callable[..., Any]]:
-    """Operators that have the attribute."""
+    """The operators that have the attribute."""
     return {name: value for (name, key), (value, _) in _table.items() if key == attr_key}
 
 

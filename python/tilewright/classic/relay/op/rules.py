@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites of operators that scripts register: they run before the compiler's own pass of that purpose, in builds and alone."""
+"""Operator rewrites registered by scripts. They run before the compiler's pass of the same purpose, in builds and when called directly."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from ..expr import Call, Function, Op
 from ..expr_functor import ExprMutator
 from .registry import register_op_attr, registered
 
-# The pass before which the rules of an attribute run.
+# The compiler's pass before which the rules of each attribute run.
 _PASSES = {"Legalize": "FTVMLegalize", "AlterOpLayout": "FTVMAlterOpLayout"}
 
 
 class _Rewriter(ExprMutator):
-    """Each call as its rule makes it, over operands that have been rewritten."""
+    """Replaces each call by its rule's result, operands first."""
 
     def __init__(self, rules: dict[str, Callable[..., Any]], attr_key: str):
         super().__init__()
@@ -39,7 +39,7 @@ class _Rewriter(ExprMutator):
 
 
 def apply_rules(mod: Any, attr_key: str) -> Any:
-    """The module with every call rewritten by the rule of its operator, where there is one."""
+    """Applies to every call the rule of its operator, if there is one."""
     rules = registered(attr_key)
     if not rules:
         return mod
@@ -54,7 +54,7 @@ def apply_rules(mod: Any, attr_key: str) -> Any:
 
 
 class _Rounding(ExprMutator):
-    """Requantisations that do not say how they round, as the requantize_config around the pass says it."""
+    """Sets the rounding mode of requantize calls without one from the surrounding requantize_config."""
 
     def __init__(self, rounding: str):
         super().__init__()
@@ -75,7 +75,7 @@ def _configured(mod: Any, rounding: str) -> Any:
 
 
 def rules_by_pass() -> dict[str, Callable[[Any], Any]]:
-    """What runs before passes of the compiler."""
+    """The rules to run, by the compiler's pass that follows them."""
     from ..qnn.requantize_config import current_requantize_config
     rounding = current_requantize_config().rounding
     rules: dict[str, Callable[[Any], Any]] = {name: (lambda mod, key=key: apply_rules(mod, key)) for name, key in _PASSES.items() if registered(key)}
@@ -85,13 +85,13 @@ def rules_by_pass() -> dict[str, Callable[[Any], Any]]:
 
 
 def register_legalize(op_name: str, legal_op: Any = None, level: int = 10) -> Any:
-    """legal_op(attrs, inputs, types) gives what takes the call's place, or None; types ends with the result's."""
+    """legal_op(attrs, inputs, types) returns the replacement of the call, or None; the last of `types` is the result's."""
     return register_op_attr(op_name, "FTVMLegalize", legal_op, level)
 
 
 def register_alter_op_layout(op_name: str, alter_layout: Any = None, level: int = 10) -> Any:
-    """alter_layout(attrs, inputs, types, out_type) gives the call in other layouts, or None. Its inputs may lie in other layouts already;
-    layout_transform is put where layouts meet."""
+    """alter_layout(attrs, inputs, types, out_type) returns the call in other layouts, or None. Its inputs may have other layouts
+    already; layout_transform is inserted where layouts differ."""
     return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)
 
 

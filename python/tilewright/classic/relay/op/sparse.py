@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on sparse matrices: a namedtuple or scipy matrix with data, indices and indptr, or those three."""
+"""Operators on sparse matrices: an object with data, indices and indptr (a namedtuple or scipy matrix), or a tuple of the three."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,12 +13,12 @@ def _parts(matrix: Any) -> list[Any]:
 
 
 def sparse_dense(dense_mat: Any, sparse_mat: Any, sparse_lhs: bool = False) -> Call:
-    """The dense matrix times the sparse one's transpose; with sparse_lhs the sparse one times the dense one's transpose."""
+    """dense * transpose(sparse); with sparse_lhs sparse * transpose(dense)."""
     return Call("nn.sparse_dense", [_like(dense_mat), *_parts(sparse_mat)], {"sparse_lhs": sparse_lhs})
 
 
 def sparse_transpose(x: Any) -> TupleWrapper:
-    """(data, indices, indptr) of a square matrix's transpose."""
+    """(data, indices, indptr) of the transpose of a square matrix."""
     return TupleWrapper(Call("nn.sparse_transpose", _parts(x)), 3)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of 8-bit integers as tables of their 256 results."""
+"""Lowers functions of 8-bit integers to tables of their 256 results."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from ..expr import Call, Constant, Expr, const
 
 
 def run_const_expr(expr: Expr) -> np.ndarray:
-    """The value of an expression of constants."""
+    """Evaluates an expression of constants."""
     from ..build_module import create_executor
     return create_executor("debug").evaluate(expr).numpy()
 
@@ -23,7 +23,7 @@ def _number(value: Any) -> Any:
 def create_integer_lookup_table(floating_point_func: Callable[[np.ndarray], np.ndarray], input_scale: Any, input_zero_point: Any = const(0, "int32"),
                                 output_scale: Any = const(1.0, "float32"), output_zero_point: Any = const(0, "int32"), in_axis: int = -1, out_axis: int = -1,
                                 in_dtype: str = "uint8", out_dtype: str = "uint8") -> Any:
-    """The quantised results for every quantised input, in the order of the input's bits as an unsigned number."""
+    """The quantised results of all quantised inputs, indexed by the input's bits as an unsigned number."""
     if not np.issubdtype(np.dtype(in_dtype), np.integer) or not np.issubdtype(np.dtype(out_dtype), np.integer):
         raise ValueError(f"Only integer dtypes allowed got {in_dtype} and {out_dtype} for in and out dtypes.")
     scales = [_number(v) for v in (input_scale, input_zero_point, output_scale, output_zero_point)]
@@ -40,7 +40,7 @@ def create_integer_lookup_table(floating_point_func: Callable[[np.ndarray], np.n
 
 def create_integer_lookup_op(input_arg: Any, floating_point_func: Callable[[np.ndarray], np.ndarray], in_scale: Any, in_zero_point: Any, out_scale: Any,
                              out_zero_point: Any, in_axis: int = -1, out_axis: int = -1, in_dtype: str = "uint8", out_dtype: str = "uint8") -> Any:
-    """The function of a quantised tensor as one look-up."""
+    """Computes a function of a quantised tensor by one table look-up."""
     table = create_integer_lookup_table(floating_point_func, in_scale, in_zero_point, out_scale, out_zero_point, in_axis, out_axis, in_dtype, out_dtype)
     index = Call("reinterpret", [input_arg], {"dtype": f"uint{np.dtype(in_dtype).itemsize * 8}"}) if np.dtype(in_dtype).kind == "i" else input_arg
     return Call("take", [const(table), Call("cast", [index], {"dtype": "int32"})], {"axis": 0, "mode": "fast"})

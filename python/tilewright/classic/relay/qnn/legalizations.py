@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites of quantised layers to the operand types that a processor has instructions for. Builds choose by themselves; these functions
-are for scripts that ask for a form."""
+"""Rewrites quantised layers to operand types that a processor's instructions support. Builds do this themselves; these functions are for
+scripts that request a form explicitly."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ def _cast(x: Any, dtype: str) -> Call:
 
 
 def helper_no_fast_int8_hw_legalization(attrs: Any, inputs: Sequence[Any], types: Sequence[Any], relay_op: Callable[..., Any]) -> Any:
-    """Operands in int16 with their zero points subtracted, then the plain layer."""
+    """Subtracts the zero points from the operands in int16, and applies the plain layer."""
     data, kernel, input_zero, kernel_zero = inputs[:4]
     new_attrs = {k: attrs[k] for k in attrs.keys()}
 
@@ -30,28 +30,28 @@ def helper_no_fast_int8_hw_legalization(attrs: Any, inputs: Sequence[Any], types
 
 
 def _moved(x: Any, zero: Any, shift: int, dtype: str) -> tuple[Any, Any]:
-    """The same real values in the other signedness: number and zero point both move."""
+    """Changes signedness without changing the real values: both numbers and zero point are shifted."""
     wide = Call("add", [_cast(x, "int32"), const(shift, "int32")])
     limited = Call("clip", [wide], {"a_min": float(np.iinfo(dtype).min), "a_max": float(np.iinfo(dtype).max)})
     return _cast(limited, dtype), Call("add", [zero, const(shift, "int32")])
 
 
 def helper_change_dtypes_to_uint8_int8(attrs: Any, inputs: Sequence[Any], types: Sequence[Any], relay_op: Callable[..., Any]) -> Any:
-    """uint8 data and int8 weights, as x86's instructions take them; None where they are so already."""
+    """uint8 data and int8 weights, as x86 instructions require; None if they have these types already."""
     if types[0].dtype == "uint8" and types[1].dtype == "int8":
         return None
     return _changed(attrs, inputs, types, relay_op, "uint8", "int8")
 
 
 def helper_change_dtypes_to_int8(attrs: Any, inputs: Sequence[Any], types: Sequence[Any], relay_op: Callable[..., Any]) -> Any:
-    """Both int8, as ARM's instructions take them; None where they are so already."""
+    """int8 data and weights, as ARM instructions require; None if they have these types already."""
     if types[0].dtype == "int8" and types[1].dtype == "int8":
         return None
     return _changed(attrs, inputs, types, relay_op, "int8", "int8")
 
 
 def helper_change_dtypes_to_be_same(attrs: Any, inputs: Sequence[Any], types: Sequence[Any], relay_op: Callable[..., Any]) -> Any:
-    """The weights in the data's dtype; None where they have it."""
+    """The weights in the data's dtype; None if they have it already."""
     if types[0].dtype == types[1].dtype:
         return None
     return _changed(attrs, inputs, types, relay_op, types[0].dtype, types[0].dtype)
@@ -68,7 +68,7 @@ def _changed(attrs: Any, inputs: Sequence[Any], types: Sequence[Any], relay_op: 
 
 
 def is_fast_int8_on_intel() -> bool:
-    """Whether the current target has instructions for products of 8-bit integers."""
+    """Whether the current target has 8-bit integer dot product instructions."""
     target = Target.current() or Target("llvm")
     return target.mcpu in ("skylake-avx512", "cascadelake", "icelake-server", "icelake-client", "tigerlake", "sapphirerapids", "znver4", "znver5")
 
@@ -79,7 +79,7 @@ def is_fast_int8_on_arm() -> bool:
 
 
 def qnn_conv2d_legalize(attrs: Any, inputs: Sequence[Any], types: Sequence[Any]) -> Any:
-    """None: every build chooses the form itself."""
+    """Always None: every build chooses the form itself."""
     return None
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""real = scale * (number - zero point). Scales and zero points are constants, expressions or numbers, one or one for each channel of
-`axis`. Calls are `qnn.*` operators until `relay.qnn.transform.CanonicalizeOps` (in every build) writes them out."""
+"""Quantised operators: real = scale * (integer - zero point). Scales and zero points are constants, expressions or numbers, per tensor
+or per channel of `axis`. Calls remain `qnn.*` operators until `relay.qnn.transform.CanonicalizeOps` (part of every build) lowers
+them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ _RANGES = {"uint8": (0, 255), "int8": (-128, 127), "int32": (-2147483648, 214748
 
 
 def _along(value: Any, data: Any, axis: int) -> Any:
-    """A scale or zero point as float32 that broadcasts to the data."""
+    """A scale or zero point as float32, reshaped to broadcast to the data."""
     value = Call("cast", [value], {"dtype": "float32"})
     rank, own = len(data.checked_type.shape), len(value.checked_type.shape)
     after = rank - axis % rank - 1
@@ -50,7 +51,7 @@ def _along(value: Any, data: Any, axis: int) -> Any:
 
 
 def _by_dtype(data: Any, dtype: Any, forms: dict[str, Any]) -> Any:
-    """The form of the dtype whose number (topi.nn.qnn) a run brings; the data themselves for the number of "disable"."""
+    """Selects at run time the form for the dtype with that number (topi.nn.qnn), or the unchanged data for "disable"."""
     code, out = Call("cast", [dtype], {"dtype": "float32"}), data
     for name, form in forms.items():
         out = Call("where", [Call("equal", [code, const(float(SQNN_DTYPE_TO_CODE[name]))]), form, out])
@@ -58,7 +59,7 @@ def _by_dtype(data: Any, dtype: Any, forms: dict[str, Any]) -> Any:
 
 
 def simulated_quantize(data: Any, output_scale: Any, output_zero_point: Any, axis: int = -1, out_dtype: Any = "int8") -> Any:
-    """The numbers that quantize gives, as float32. out_dtype may be a value: a number of topi.nn.qnn."""
+    """The result of quantize as float32. out_dtype may be a run-time value: a number of topi.nn.qnn."""
     if isinstance(out_dtype, Expr):
         scale, zero = (_along(v, data, axis) for v in (_scale(output_scale), _zero(output_zero_point)))
         steps = Call("add", [Call("round", [Call("divide", [data, scale])]), zero])
@@ -69,7 +70,7 @@ def simulated_quantize(data: Any, output_scale: Any, output_zero_point: Any, axi
 
 
 def simulated_dequantize(data: Any, input_scale: Any, input_zero_point: Any, axis: int = -1, in_dtype: Any = "int8") -> Any:
-    """The real values of float32 numbers that stand for integers. in_dtype may be a value: a number of topi.nn.qnn."""
+    """The real values of quantised integers given as float32. in_dtype may be a run-time value: a number of topi.nn.qnn."""
     if isinstance(in_dtype, Expr):
         scale, zero = (_along(v, data, axis) for v in (_scale(input_scale), _zero(input_zero_point)))
         real = Call("multiply", [Call("subtract", [data, zero]), scale])
@@ -92,7 +93,7 @@ add, subtract, mul = _binary("add"), _binary("subtract"), _binary("mul")
 
 
 def _product(name: str, plain: Call, parameters: Sequence[Any]) -> Call:
-    """The quantised sibling of a plain call."""
+    """The quantised counterpart of a plain call."""
     input_zero, kernel_zero, input_scale, kernel_scale = parameters
     return Call(name, [*plain.args, _zero(input_zero), _zero(kernel_zero), _scale(input_scale), _scale(kernel_scale)], plain.attrs)
 
@@ -100,7 +101,7 @@ def _product(name: str, plain: Call, parameters: Sequence[Any]) -> Call:
 def conv2d(data: Any, kernel: Any, input_zero_point: Any, kernel_zero_point: Any, input_scale: Any, kernel_scale: Any, kernel_size: Any, channels: Any,
            strides: Any = (1, 1), padding: Any = (0, 0), dilation: Any = (1, 1), groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "OIHW",
            out_layout: str = "", out_dtype: str = "int32") -> Call:
-    """Sums in int32; their scale is input_scale * kernel_scale."""
+    """Accumulates in int32, with scale input_scale * kernel_scale."""
     plain = _nn.conv2d(data, kernel, strides=strides, padding=padding, dilation=dilation, groups=groups, channels=channels, kernel_size=kernel_size,
                        data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout, out_dtype=out_dtype)
     return _product("qnn.conv2d", plain, (input_zero_point, kernel_zero_point, input_scale, kernel_scale))
@@ -145,7 +146,7 @@ tanh, exp, sqrt, rsqrt, erf, sigmoid, log, hardswish = (_unary(n) for n in ("tan
 
 
 def register_qnn_legalize(op_name: str, legal_op: Any = None, level: int = 10) -> Any:
-    """legal_op(attrs, inputs, types) gives what takes the call's place, before every build."""
+    """legal_op(attrs, inputs, types) returns the replacement of the call; runs at the start of every build."""
     return register_op_attr(op_name, "FTVMLegalize", legal_op, level)
 
 

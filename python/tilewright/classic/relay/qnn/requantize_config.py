@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How requantisation rounds and computes where a call does not say: `with requantize_config(rounding="TONEAREST"): ...`."""
+"""Defaults for rounding and computation of requantize: `with requantize_config(rounding="TONEAREST"): ...`."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,7 @@ _ROUNDINGS, _DTYPES = ("UPWARD", "TONEAREST"), ("int64", "float32", "float64")
 
 
 class RequantizeConfig:
-    """Settings that hold inside of its `with`."""
+    """Settings in effect inside its `with`."""
 
     _stack: list["RequantizeConfig"] = []
 
@@ -36,7 +36,7 @@ def current_requantize_config() -> RequantizeConfig:
 
 
 def requantize_config(**kwargs: Any) -> RequantizeConfig:
-    """rounding: "UPWARD" (ties towards plus infinity) or "TONEAREST" (ties away from zero). compute_dtype: results are the same in each."""
+    """rounding: "UPWARD" (ties towards plus infinity) or "TONEAREST" (ties away from zero). compute_dtype does not affect results."""
     return RequantizeConfig(**kwargs)
 
 

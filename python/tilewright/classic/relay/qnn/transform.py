@@ -6,12 +6,12 @@ from ...transform import Pass, named_pass
 
 
 def CanonicalizeOps() -> Pass:
-    """Quantised operators become plain ones: `CanonicalizeQnn` of the pass table."""
+    """Lowers quantised operators to plain ones: `CanonicalizeQnn` of the pass table."""
     return named_pass("CanonicalizeQnn")
 
 
 def Legalize() -> Pass:
-    """The same: every target runs the plain operators that CanonicalizeOps makes."""
+    """The same as CanonicalizeOps, since every target runs the plain operators that it makes."""
     return named_pass("CanonicalizeQnn")
 
 

@@ -14,12 +14,12 @@ from .temp_op_attr import TempOpAttr
 
 
 def run_infer_type(expr: Any) -> Any:
-    """The expression with its types."""
+    """The expression with inferred types."""
     return infer_type(expr)
 
 
 def run_opt_pass(expr: Any, opt_pass: Any, import_prelude: bool = False) -> Any:
-    """What a pass makes of an expression."""
+    """The expression after a pass."""
     from ..transform import InferType
     from ...transform import Pass
     if not isinstance(opt_pass, Pass):
@@ -37,15 +37,16 @@ def _np_randn_from_type(t: Any, scale: float = 1, mean: float = 0) -> Any:
 
 
 def rand(dtype: str = "float32", *shape: int) -> Any:
-    """A tensor of numbers from 0 to 1."""
+    """A tensor of uniform random numbers in [0, 1)."""
     import numpy as np
     return array(np.random.rand(*shape).astype(dtype))
 
 
 def check_grad(func: Any, inputs: Any = None, test_inputs: Any = None, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, scale: float | None = None, mean: float = 0,
                mode: str = "higher_order", target_devices: Any = None, executor_kind: str = "debug") -> None:
-    """Gradients by `gradient` beside central differences. Where no inputs are given they are normal around `mean`, of width `scale`
-    (10 * eps). test_inputs: those of the inputs that are compared. AssertionError where they differ."""
+    """Compares gradients by `gradient` with central differences. Default inputs are normally distributed around `mean` with standard
+    deviation `scale`
+    (10 * eps). test_inputs: the inputs whose gradients are compared. AssertionError if they differ."""
     import numpy as np
     from ..build_module import create_executor
     from ..transform import gradient
@@ -61,7 +62,7 @@ def check_grad(func: Any, inputs: Any = None, test_inputs: Any = None, eps: floa
 
 
 def _by_differences(forward: Any, values: Any, which: int, eps: float) -> Any:
-    """The gradient of the sum of a function's results by one input."""
+    """The gradient of the sum of a function's results with respect to one input, by central differences."""
     import numpy as np
     out = np.zeros(values[which].shape)
     for at in np.ndindex(*values[which].shape):
@@ -75,7 +76,7 @@ def _by_differences(forward: Any, values: Any, which: int, eps: float) -> Any:
 
 
 def count_ops(expr: Any) -> Any:
-    """How often each operator is called, by name."""
+    """The number of calls of each operator, by name."""
     from collections import Counter
     from ..analysis import post_order_visit
     from ..expr import Call, Op

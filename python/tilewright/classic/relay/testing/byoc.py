@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks around what an external code generator is to take. A build sends functions with the attribute Compiler to it (docs/external-codegen.md)."""
+"""Annotates regions for external code generators. A build sends functions with the attribute Compiler to them (docs/external-
+codegen.md)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from ..op import annotation
 
 
 class WhiteListAnnotator(ExprMutator):
-    """Every call of the operators on a list becomes a part of its own for the code generator: begins at its operands, an end behind it."""
+    """Makes every call of a listed operator a region: compiler_begin on its operands, compiler_end on its result."""
 
     def __init__(self, op_list: Sequence[str], compiler: str):
         super().__init__()
@@ -25,8 +26,8 @@ class WhiteListAnnotator(ExprMutator):
 
 
 class CcompilerAnnotator(ExprMutator):
-    """A multiply, and the subtracts and adds that lead to it, are one part for the code generator "ccompiler": begins at the operands of its adds
-    and at its variables, an end behind the multiply."""
+    """Makes a multiply and the subtracts and adds that feed it one region of the code generator "ccompiler": compiler_begin on the
+    operands of the adds and on variables, compiler_end after the multiply."""
 
     def __init__(self) -> None:
         super().__init__()

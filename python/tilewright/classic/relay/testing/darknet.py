@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures as Darknet's networks take them, and the numbers of its layers and activations. Files are read with OpenCV, or Pillow without it."""
+"""Images in the format of Darknet's networks, and its layer and activation numbers. Files are read with OpenCV, or else with Pillow."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,18 +8,18 @@ import numpy as np
 
 
 class LAYERTYPE:
-    """Layers, by Darknet's numbers."""
+    """Darknet's layer types."""
     (CONVOLUTIONAL, DECONVOLUTIONAL, CONNECTED, MAXPOOL, SOFTMAX, DETECTION, DROPOUT, CROP, ROUTE, COST, NORMALIZATION, AVGPOOL, LOCAL, SHORTCUT, ACTIVE,
      RNN, GRU, LSTM, CRNN, BATCHNORM, NETWORK, XNOR, REGION, YOLO, REORG, UPSAMPLE, LOGXENT, L2NORM, BLANK) = range(29)
 
 
 class ACTIVATION:
-    """Activations, by Darknet's numbers."""
+    """Darknet's activation types."""
     LOGISTIC, RELU, RELIE, LINEAR, RAMP, TANH, PLSE, LEAKY, ELU, LOGGY, STAIR, HARDTAN, LHTAN = range(13)
 
 
 def _read(path: str) -> Any:
-    """A picture as (height, width, blue green red)."""
+    """An image as a (height, width, BGR) array."""
     try:
         import cv2
         return cv2.imread(path)
@@ -38,7 +38,7 @@ def _resized(picture: Any, width: int, height: int) -> Any:
 
 
 def convert_image(image: Any) -> Any:
-    """(height, width, blue green red) of bytes as (channels, height, width) from 0 to 1; the channels stay in this order."""
+    """Converts (height, width, BGR) bytes to (BGR, height, width) floats in [0, 1]."""
     return np.divide(np.asarray(image).transpose((2, 0, 1)), 255.0)
 
 
@@ -47,7 +47,7 @@ def load_image_color(test_image: str) -> Any:
 
 
 def load_image(img: str, resize_width: int, resize_height: int) -> Any:
-    """A picture scaled into a frame of this size, its sides kept in proportion; grey around it."""
+    """Loads an image scaled to fit the given size with its aspect ratio kept, with grey borders."""
     picture = _read(img)
     height, width, channels = picture.shape
     new_w, new_h = (resize_width, height * resize_width // width) if resize_width / width < resize_height / height else (width * resize_height // height, resize_height)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inception v3 (Szegedy et al. 2015). A block is a list of branches; a branch is a list of layers: c convolution (channels, height,
-width of its kernel, stride, padding), p pool, and at its end at most one fork into convolutions of their own."""
+"""Inception v3 (Szegedy et al. 2015). A block is a list of branches and a branch a list of layers: c is a convolution (channels, kernel
+height and width, stride, padding), p a pool; a branch may end in a fork into several convolutions."""
 from __future__ import annotations
 
 from typing import Any

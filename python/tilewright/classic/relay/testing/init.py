@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights for a network, and the layers that the networks share."""
+"""Random initialisation of networks, and layers that the networks share."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,8 @@ nn = op.nn
 
 
 def create_workload(net: Any, initializer: Any = None, seed: int = 0) -> tuple[Any, dict[str, NDArray]]:
-    """(module, params): every parameter but `data` gets values. Gammas and variances are 1, other vectors 0, weights Xavier."""
+    """(module, params), with a value for every parameter but `data`: 1 for gammas and variances, 0 for other vectors, Xavier for
+    weights."""
     function = infer_type(net if isinstance(net, Function) else Function(free_vars(net), net))
     generator = np.random.RandomState(seed)
     params = {}
@@ -34,7 +35,7 @@ def create_workload(net: Any, initializer: Any = None, seed: int = 0) -> tuple[A
 
 
 class Initializer:
-    """Gives a parameter its values by its name: `initializer("conv1_weight", array)` fills the array."""
+    """Initialises a parameter by its name: `initializer("conv1_weight", array)` fills the array."""
 
     def __call__(self, desc: str, arr: np.ndarray) -> None:
         for ending, method in (("weight", "_init_weight"), ("bias", "_init_bias"), ("gamma", "_init_gamma"), ("beta", "_init_beta"), ("mean", "_init_mean"),
@@ -58,7 +59,7 @@ class Initializer:
 
 
 class Xavier(Initializer):
-    """Uniform, scaled by the fan (Glorot and Bengio 2010)."""
+    """Uniform with variance scaled by the fan (Glorot and Bengio 2010)."""
 
     def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3):
         self.rnd_type, self.factor_type, self.magnitude = rnd_type, factor_type, float(magnitude)
@@ -80,7 +81,7 @@ class Constant(Initializer):
 
 
 class Builder:
-    """Layers with parameters named as in the classic networks; knows the channels of what it made."""
+    """Creates layers with the classic networks' parameter names, and tracks the channels of their results."""
 
     def __init__(self, shape: tuple[int, ...], dtype: str):
         self.data, self.dtype = var("data", shape=shape, dtype=dtype), dtype
@@ -106,7 +107,7 @@ class Builder:
         return nn.bias_add(product, self.param(f"{name}_bias", units), axis=-1)
 
     def function(self, body: Expr) -> Function:
-        """Its parameters come in the order in which they are met."""
+        """The function, with its parameters in order of first use."""
         return Function(free_vars(body), body)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that make their own parameters: `layers.conv2d(data, channels=64, kernel_size=(3, 3), name="conv1")`."""
+"""Layers that create their own parameters: `layers.conv2d(data, channels=64, kernel_size=(3, 3), name="conv1")`."""
 from __future__ import annotations
 
 from typing import Any

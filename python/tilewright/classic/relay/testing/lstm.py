@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An LSTM unrolled over its steps (Hochreiter and Schmidhuber 1997), from dense layers."""
+"""An LSTM unrolled over its time steps (Hochreiter and Schmidhuber 1997), made of dense layers."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,7 +11,7 @@ from .init import create_workload, nn
 
 
 def lstm_cell(num_hidden: int, batch_size: int = 1, dtype: str = "float32", name: str = "") -> Function:
-    """(x, (h, c), i2h weight and bias, h2h weight and bias) -> (h, (h, c)); the four gates lie one after another."""
+    """(x, (h, c), i2h weight and bias, h2h weight and bias) -> (h, (h, c)); the four gates are concatenated."""
     state = TensorType((batch_size, num_hidden), dtype)
     x, states = Var(f"{name}inputs", state), Var(f"{name}states", TupleType([state, state]))
     weights = [Var(f"{name}{kind}_{part}", TensorType((4 * num_hidden, num_hidden) if part == "weight" else (4 * num_hidden,), dtype))
@@ -25,7 +25,7 @@ def lstm_cell(num_hidden: int, batch_size: int = 1, dtype: str = "float32", name
 
 
 def get_net(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32") -> Function:
-    """The cell's function called `iterations` times, on an input and weights of its own each time."""
+    """Calls the cell's function `iterations` times, each time with an input and weights of its own."""
     zeros = op.zeros((batch_size, num_hidden), dtype)
     states: Any = Tuple([zeros, zeros])
     params, out = [], None

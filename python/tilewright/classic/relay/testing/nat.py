@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Natural numbers as a data type (Peano): zero, and the successor of a number. Small programs over them have recursion and matching."""
+"""Peano numbers as a data type, for small programs with recursion and pattern matching."""
 from __future__ import annotations
 
 from typing import Any
@@ -32,12 +32,12 @@ def get_type(prelude: Any, name: str) -> tuple[Any, ...]:
 
 
 def add_nat_definitions(prelude: Any) -> None:
-    """The type and its functions, in the prelude's module: nat, nat_double, nat_add, nat_iterate."""
+    """Defines the type and its functions in the prelude's module: nat, nat_double, nat_add, nat_iterate."""
     prelude.mod.import_from_std("nat.rly")
 
 
 def count(prelude: Any, n: Any) -> int:
-    """The number that a value is."""
+    """The integer represented by a value."""
     _, z, s = prelude.mod.get_type("nat")
     total = 0
     while n.tag == s.tag:
@@ -48,7 +48,7 @@ def count(prelude: Any, n: Any) -> int:
 
 
 def make_nat_value(prelude: Any, n: int) -> ADT:
-    """The value of a number."""
+    """The value that represents an integer."""
     _, z, s = prelude.mod.get_type("nat")
     out = ADT(z.tag, [], z)
     for _ in range(n):
@@ -57,7 +57,7 @@ def make_nat_value(prelude: Any, n: int) -> ADT:
 
 
 def make_nat_expr(prelude: Any, n: int) -> Any:
-    """The expression of a number."""
+    """The expression that represents an integer."""
     if n < 0:
         raise ValueError(f"{n} is no natural number")
     _, z, s = prelude.mod.get_type("nat")

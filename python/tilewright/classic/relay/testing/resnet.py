@@ -40,7 +40,7 @@ def get_net(batch_size: int, num_classes: int, num_layers: int = 50, image_shape
         filters = [64, 256, 512, 1024, 2048] if bottleneck else [64, 64, 128, 256, 512]
     b = Builder((batch_size, *image_shape), dtype)
     x: Any = b.norm(b.data, image_shape[0], "bn_data", scale=False)
-    if image_shape[1] <= 32:  # the stem of small pictures, whatever the stages
+    if image_shape[1] <= 32:  # small images have another stem
         x = b.conv(x, image_shape[0], filters[0], 3, "conv0", 1, 1)
     else:
         x = nn.relu(b.norm(b.conv(x, image_shape[0], filters[0], 7, "conv0", 2, 3), filters[0], "bn0"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Residual networks over pictures in time (Hara et al. 2018), with pre-activation."""
+"""Residual networks with pre-activation for video (Hara et al. 2018)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -20,7 +20,8 @@ def _norm(x: Any, name: str, axis: int, **more: Any) -> Any:
 
 def residual_unit(data: Any, num_filter: int, stride: Sequence[int], dim_match: bool, name: str, bottle_neck: bool = True, data_layout: str = "NCDHW",
                   kernel_layout: str = "OIDHW") -> Any:
-    """Normalisation and activation before each convolution; the sum with the input, which a 1x1x1 convolution fits to it unless dim_match."""
+    """Normalisation and activation before each convolution, and a sum with the input, which a 1x1x1 convolution projects unless
+    dim_match."""
     axis, layouts = data_layout.index("C"), {"data_layout": data_layout, "kernel_layout": kernel_layout}
 
     def conv(x: Any, channels: int, kernel: int, strides: Sequence[int], part: str) -> Any:

@@ -8,7 +8,7 @@ from .. import op
 from .init import Builder, create_workload, nn
 
 
-# version: (stem's channels, kernel, padding), where the pools stand (before these fires), squeezed channels of each fire
+# version: (stem channels, kernel, padding), indices of the fire modules preceded by a pool, squeeze channels of each fire module
 _SPECS = {"1.0": ((96, 7, 3), (0, 3, 7), (16, 16, 32, 32, 48, 48, 64, 64)), "1.1": ((64, 3, 1), (0, 2, 4), (16, 16, 32, 32, 48, 48, 64, 64))}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network that is small but has what larger ones have: dense layers, convolutions, normalisation, joins."""
+"""A small network with the parts of larger ones: dense layers, convolutions, normalisation, joins."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,7 @@ from .init import Constant, create_workload
 
 
 def _halves(x: Any, data: Any, shape: tuple[int, ...], wtype: str, number: str) -> Any:
-    """A dense layer over the rows beside a convolution with a softmax, added."""
+    """The sum of a dense layer over the rows and a convolution with softmax."""
     rows = op.reshape(x, [-1, shape[3]])
     dense = op.nn.relu(op.nn.dense(rows, var(f"dense{number}_weight", shape=(shape[3], shape[3]), dtype=wtype)))
     weight = var(f"conv{number}_weight", shape=(shape[1], shape[1], 3, 3), dtype=wtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An attribute of an operator for the length of a with block."""
+"""Sets an operator's attribute temporarily."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,7 @@ from ..op import registry
 
 
 class TempOpAttr:
-    """`with TempOpAttr("nn.conv2d", "FTVMLegalize", f):`; what was registered before comes back at the end."""
+    """`with TempOpAttr("nn.conv2d", "FTVMLegalize", f):`; restores the previous registration at the end."""
 
     def __init__(self, op_name: str, attr_key: str, attr_value: Any):
         self._key, self._value = (op_name, attr_key), attr_value

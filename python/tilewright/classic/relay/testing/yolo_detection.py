@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the outputs of a YOLO network to boxes on a picture: decoding, suppression of overlapping boxes, drawing."""
+"""Post-processing of YOLO networks: decoding of boxes, non-maximum suppression, drawing."""
 from __future__ import annotations
 
 from collections import namedtuple
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-Box = namedtuple("Box", ["x", "y", "w", "h"])  # the centre, and the size
+Box = namedtuple("Box", ["x", "y", "w", "h"])  # centre and size
 
 
 def _iou(a: Box, b: Box) -> float:
@@ -20,14 +20,14 @@ def _iou(a: Box, b: Box) -> float:
 
 
 def _box(data: Any, at: Sequence[int], anchor: Sequence[float], scale: Sequence[float]) -> Box:
-    """The prediction at (box, row, column); sizes are anchors times exponentials, over `scale` (width, height)."""
+    """The predicted box at (box, row, column); sizes are anchors times exponentials, divided by `scale` (width, height)."""
     n, row, column = at
     x, y, w, h = (float(data[n][i][row][column]) for i in range(4))
     return Box((column + x) / data.shape[3], (row + y) / data.shape[2], float(np.exp(w)) * anchor[0] / scale[0], float(np.exp(h)) * anchor[1] / scale[1])
 
 
 def _fit(boxes: list[dict[str, Any]], picture: Sequence[int], net: Sequence[int], relative: bool) -> list[dict[str, Any]]:
-    """From the network's input, in which the picture lies scaled and centred, to the picture."""
+    """Maps boxes from the letterboxed network input to the original image."""
     (width, height), (net_w, net_h) = picture, net
     inner_w, inner_h = (net_w, height * net_w // width) if net_w / width < net_h / height else (width * net_h // height, net_h)
     for d in boxes:
@@ -64,7 +64,7 @@ def _region_boxes(layer: dict[str, Any], thresh: float) -> list[dict[str, Any]]:
 
 
 def fill_network_boxes(net_shape: Sequence[int], im_shape: Sequence[int], thresh: float, relative: bool, tvm_out: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Boxes of every output layer ({"type": "Yolo" or "Region", "output", "biases", "classes", ...}): {"bbox", "prob", "objectness"}.
+    """The boxes of all output layers ({"type": "Yolo" or "Region", "output", "biases", "classes", ...}): {"bbox", "prob", "objectness"}.
     Shapes are (width, height)."""
     out: list[dict[str, Any]] = []
     for layer in tvm_out:
@@ -80,7 +80,8 @@ def nms_comparator(a: dict[str, Any], b: dict[str, Any]) -> Any:
 
 
 def do_nms_sort(dets: list[dict[str, Any]], classes: int, thresh: float) -> None:
-    """For each class, boxes that overlap a more probable one by more than `thresh` get the probability 0. Boxes without an object go last."""
+    """Per class, sets to 0 the probability of boxes that overlap a more probable one by more than `thresh`. Boxes without an object come
+    last."""
     dets.sort(key=lambda d: d["objectness"] == 0)
     total = sum(d["objectness"] != 0 for d in dets)
     for k in range(classes):
@@ -96,7 +97,7 @@ def do_nms_sort(dets: list[dict[str, Any]], classes: int, thresh: float) -> None
 
 
 def _color(channel: int, place: float, whole: float) -> float:
-    """A channel of a colour on the circle magenta, blue, cyan, green, yellow, red."""
+    """A channel of a colour from the gradient magenta, blue, cyan, green, yellow, red."""
     circle = [(1, 0, 1), (0, 0, 1), (0, 1, 1), (0, 1, 0), (1, 1, 0), (1, 0, 0)]
     at = place / whole * 5
     low, high = int(np.floor(at)), int(np.ceil(at))
@@ -104,7 +105,7 @@ def _color(channel: int, place: float, whole: float) -> float:
 
 
 def get_detections(im: Any, det: dict[str, Any], thresh: float, names: Sequence[str], classes: int) -> tuple[bool, dict[str, Any] | None]:
-    """(whether any class is above `thresh`, its rectangle, colour and labels) on a picture (channels, height, width)."""
+    """(whether any class exceeds `thresh`, its rectangle, colour and labels) for an image (channels, height, width)."""
     found = [j for j in range(classes) if det["prob"][j] > thresh]
     if not found:
         return False, None
@@ -146,7 +147,7 @@ def _label(font_path: str, text: str, rgb: Sequence[float]) -> Any:
 
 
 def draw_detections(font_path: str, im: Any, dets: Sequence[dict[str, Any]], thresh: float, names: Sequence[str], classes: int) -> None:
-    """Rectangles and labels, into the picture (channels, height, width; 0 to 1). Labels need Pillow and a TrueType font."""
+    """Draws rectangles and labels into the image (channels, height, width; 0 to 1). Labels need Pillow and a TrueType font."""
     for det in dets:
         valid, d = get_detections(im, det, thresh, names, classes)
         if not valid or d is None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code generators of others: what a script registered as relay.ext.NAME, and those that come with the compiler (docs/external-codegen.md)."""
+"""External code generators: those that scripts register as relay.ext.NAME, and those that come with the compiler (docs/external-
+codegen.md)."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,11 +12,11 @@ from ....runtime.module import KERNEL_LIBRARIES, CSourceModule, Module, create_m
 from ....runtime.ndarray import as_array
 
 _PREFIX = "relay.ext."
-_HOOKS = (".constant_updater", ".optimize")  # after a generator's name
+_HOOKS = (".constant_updater", ".optimize")  # suffixes of a generator's registered name
 
 
 def symbol_of(function: Any) -> str:
-    """What a function of an external code generator is called in its module. ValueError: a function of the processor."""
+    """The symbol of an external function in its module. ValueError: the function has no external code generator."""
     attrs = getattr(function, "attrs", None)
     symbol = attrs.get("global_symbol") if attrs is not None else None
     if not symbol:
@@ -24,7 +25,7 @@ def symbol_of(function: Any) -> str:
 
 
 def _wanted(module: Module, symbol: str) -> list[str]:
-    """Names of the constants that the module's __init_<symbol> takes."""
+    """The names of the constants that the module's __init_<symbol> expects."""
     if isinstance(module, CSourceModule) or not module.implements_function("get_const_vars"):
         return []
     return [str(name) for name in module.get_function("get_const_vars")()]
@@ -49,8 +50,9 @@ def _compilers(module: Any) -> set[str]:
 
 
 def add_generators(options: Any, module: Any) -> None:
-    """Gives a build what scripts registered: relay.ext.NAME(function) gives a module, relay.ext.NAME.constant_updater(function, symbol) its
-    constants by name. Generators that are libraries of their own are opened where the module has functions of theirs. Errors: 102, 403."""
+    """Passes the registered code generators to a build: relay.ext.NAME(function) returns a module,
+    relay.ext.NAME.constant_updater(function, symbol) its constants by name. Generators in shared libraries are loaded if the module
+    has functions for them. Errors: 102, 403."""
     registered = registered_in_python(_PREFIX)
     for name, generate in registered.items():
         if not name.endswith(_HOOKS):
@@ -74,7 +76,7 @@ def optimized(module: Any) -> Any:
 
 
 def own(name: str) -> Callable[[Any], Module]:
-    """The code generator of that name that comes with the compiler: function -> module."""
+    """A code generator that comes with the compiler, by name: function -> module."""
     def generate(function: Any) -> Module:
         key, data, constants = _core.generate_external(name, symbol_of(function), function)
         return module_of_bytes(key, data, symbol_of(function), constants)
@@ -82,7 +84,7 @@ def own(name: str) -> Callable[[Any], Module]:
 
 
 def module_of_bytes(key: str, data: bytes, symbol: str, constants: list[str]) -> Module:
-    """A module that is written into a library: it names its symbol and constants, and runs where the library is loaded."""
+    """The module in serialised form: it records its symbol and constants, and is loaded with the library."""
     if key == "c":
         return CSourceModule.from_bytes(data)
     return create_module(key, {"get_symbol": lambda: symbol, "get_const_vars": lambda: list(constants)}, data)

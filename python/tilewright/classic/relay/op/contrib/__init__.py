@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of patterns for external code generators. Of the devices' own modules relay.op.contrib.cblas, ccompiler and dnnl are here."""
+"""Pattern tables of external code generators. Of the classic device modules, relay.op.contrib.cblas, ccompiler and dnnl are available."""
 from __future__ import annotations
 
 from typing import Any
@@ -24,7 +24,7 @@ def adaptive_max_pool2d(data: Any, output_size: Any = None, layout: str = "NCHW"
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("cblas", "ccompiler", "dnnl"):  # loaded when asked for: they say what these take
+    if name in ("cblas", "ccompiler", "dnnl"):  # loaded on use; they register what their generators support
         import importlib
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"relay.op.contrib has no '{name}'; instead: a code generator of your own (docs/external-codegen.md), with patterns from "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A BLAS: which products of matrices it runs (docs/external-codegen.md). Floats of 32 and of 64 bits."""
+"""The matrix products that the BLAS code generator supports (docs/external-codegen.md), in float32 and float64."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _PRODUCTS = {"nn.dense": 2, "nn.matmul": 2, "nn.batch_matmul": 3}
 
 
 def _sizes(expr: Any, dtype: str) -> tuple[int, ...]:
-    """Of a tensor of this type with known sizes, none of them zero; else ()."""
+    """The sizes of a tensor with this dtype, if all are known and non-zero; else ()."""
     tensor = expr.checked_type
     if getattr(tensor, "dtype", None) != dtype or not all(isinstance(d, int) or hasattr(d, "value") for d in tensor.shape):
         return ()
@@ -33,7 +33,7 @@ for _name in _PRODUCTS:
 
 
 def make_pattern(name: str, with_bias: bool, with_relu: bool) -> Any:
-    """A product with what follows it."""
+    """A matrix product and its epilogue."""
     out = is_op(name)(wildcard(), wildcard())
     if with_bias:
         out = is_op("add")(out, is_constant()) | is_op("nn.bias_add")(out, is_constant())
@@ -41,7 +41,7 @@ def make_pattern(name: str, with_bias: bool, with_relu: bool) -> Any:
 
 
 def _check(call: Any) -> bool:
-    """Whether the product is a BLAS's, and a bias has one number for each column."""
+    """Whether BLAS supports the product; a bias must have one element per column."""
     columns = _sizes(call, call.checked_type.dtype)[-1:]
     while call.op.name not in _PRODUCTS:
         if call.op.name != "nn.relu":
@@ -57,13 +57,13 @@ def _check(call: Any) -> bool:
 
 @register_pattern_table("cblas")
 def pattern_table() -> list[tuple[Any, ...]]:
-    """[(name, pattern, check)], the longest first."""
+    """[(name, pattern, check)], longest first."""
     return [("_".join(["cblas." + name.replace("nn.", ""), *(["bias"] if bias else []), *(["relu"] if relu else [])]), make_pattern(name, bias, relu), _check)
             for name in _PRODUCTS for bias, relu in ((True, True), (True, False), (False, True))]
 
 
 def partition_for_cblas(mod: Any, params: Mapping[str, Any] | None = None) -> Any:
-    """The module with what a BLAS runs as functions of its own; `params` become constants."""
+    """The module with the supported products as external functions; `params` become constants."""
     from ....runtime.ndarray import as_array
     if params:
         mod = mod.bind_params({name: as_array(value) for name, value in params.items()})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code generator "ccompiler": which operators it writes as C. It has no chains of them."""
+"""The operators that the code generator "ccompiler" emits as C. It has no multi-operator patterns."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,7 @@ from .register import register_pattern_table
 
 
 def _arithmetic(call: Any) -> bool:
-    """Of numbers that C has; integers are not divided."""
+    """Whether the dtype exists in C; integers cannot be divided."""
     tensor = call.checked_type
     dtype = getattr(tensor, "dtype", "")
     known = all(isinstance(d, int) or hasattr(d, "value") for d in getattr(tensor, "shape", ()))
@@ -19,12 +19,12 @@ def _arithmetic(call: Any) -> bool:
 
 
 for _name in ("add", "subtract", "multiply", "divide"):
-    ir.register_op_attr(_name, "target.ccompiler", _arithmetic, level=5)  # a script's own word goes first
+    ir.register_op_attr(_name, "target.ccompiler", _arithmetic, level=5)  # a script's own registration takes precedence
 
 
 @register_pattern_table("ccompiler")
 def pattern_table() -> list[tuple[Any, ...]]:
-    """No chains: each operator by itself."""
+    """Empty: every operator is taken by itself."""
     return []
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""oneDNN: which operators and chains of them it runs (docs/external-codegen.md). Floats of 32 bits, activations NCHW, weights OIHW."""
+"""The operators and operator chains that the oneDNN code generator supports (docs/external-codegen.md): float32, activations NCHW,
+weights OIHW."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ _MOST_DIMENSIONS = 6
 
 
 def _shape(expr: Any) -> tuple[int, ...] | None:
-    """Of a float32 tensor with known sizes; else None."""
+    """The shape of a float32 tensor if all sizes are known; else None."""
     tensor = expr.checked_type
     if getattr(tensor, "dtype", None) != "float32" or len(tensor.shape) > _MOST_DIMENSIONS:
         return None
@@ -28,7 +29,7 @@ def _floats(call: Any) -> bool:
 
 
 def _one_broadcast(call: Any) -> bool:
-    """One operand has the result's shape."""
+    """Whether at least one operand has the result's shape."""
     out = _shape(call)
     return _floats(call) and out is not None and len(out) > 0 and out in (_shape(call.args[0]), _shape(call.args[1]))
 
@@ -56,7 +57,7 @@ for _name, _rule in _RULES.items():
 
 
 def make_pattern(name: str, with_bias: bool, with_eltwise: str | None, with_sum: bool = False) -> Any:
-    """nn.conv2d or nn.dense with what follows it."""
+    """nn.conv2d or nn.dense with its epilogue."""
     out = is_op(name)(wildcard(), is_constant())
     if with_bias:
         out = is_op("add")(out, is_constant()) | is_op("nn.bias_add")(out, is_constant())
@@ -66,7 +67,7 @@ def make_pattern(name: str, with_bias: bool, with_eltwise: str | None, with_sum:
 
 
 def _check(call: Any) -> bool:
-    """Whether every operator of a match is one that oneDNN runs, on tensors that it takes."""
+    """Whether oneDNN supports every operator of a match on these tensors."""
     while getattr(call.op, "name", "") not in ("nn.conv2d", "nn.dense"):
         if not _floats(call):
             return False
@@ -76,7 +77,7 @@ def _check(call: Any) -> bool:
 
 @register_pattern_table("dnnl")
 def pattern_table() -> list[tuple[Any, ...]]:
-    """[(name, pattern, check)], the longest first."""
+    """[(name, pattern, check)], longest first."""
     table = [("dnnl.conv2d_bias_sum_relu", make_pattern("nn.conv2d", True, "nn.relu", with_sum=True), _check)]
     for name in ("nn.conv2d", "nn.dense"):
         for with_bias in (True, False):
@@ -88,7 +89,7 @@ def pattern_table() -> list[tuple[Any, ...]]:
 
 
 def partition_for_dnnl(mod: Any, params: Mapping[str, Any] | None = None) -> Any:
-    """The module with what oneDNN runs as functions of its own; `params` become constants."""
+    """The module with the supported chains as external functions; `params` become constants."""
     from ....runtime.ndarray import as_array
     if params:
         mod = mod.bind_params({name: as_array(value) for name, value in params.items()})

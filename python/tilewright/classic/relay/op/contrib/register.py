@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patterns by the name of an external code generator: what MergeComposite takes."""
+"""Pattern tables by the name of the external code generator, for MergeComposite."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,7 @@ _tables: dict[str, Any] = {}
 
 
 def register_pattern_table(compiler: str, table: Any = None) -> Any:
-    """`@register_pattern_table("mine")` above a function that gives [(name, pattern) or (name, pattern, check)], or with the list."""
+    """`@register_pattern_table("mine")` on a function that returns [(name, pattern) or (name, pattern, check)], or called with the list."""
     def store(made: Any) -> Any:
         _tables[compiler] = made() if callable(made) else made
         return made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What computes an operator: strategies choose among the kernels that the compiler has, or bring tensor expressions of their own."""
+"""Operator strategies: choose among the compiler's kernels, or implement an operator with tensor expressions."""
 from __future__ import annotations
 
 import fnmatch
@@ -15,25 +15,26 @@ from .generic import (naive_schedule, wrap_compute_batch_matmul, wrap_compute_co
 
 
 class OpImplementation:
-    """One of the compiler's kernels by name (wildcards allowed: "conv2d_nchwc.*"), or a computation and its schedule; and how much it is wanted."""
+    """A kernel of the compiler by name (wildcards allowed: "conv2d_nchwc.*"), or a compute function with its schedule; and a priority
+    (plevel)."""
 
     def __init__(self, name: str, plevel: int = 10, compute: Any = None, schedule: Any = None):
         self.name, self.plevel, self._compute, self._schedule = name, plevel, compute, schedule
 
     @property
     def is_own(self) -> bool:
-        """Whether a script computes it."""
+        """Whether a script implements it."""
         return self._compute is not None
 
     def compute(self, attrs: Any, inputs: Any, out_type: Any) -> list[Any]:
-        """The tensors of te that compute(attrs, inputs, out_type) gives. ValueError: a kernel of the compiler's."""
+        """The te tensors that compute(attrs, inputs, out_type) returns. ValueError for a kernel of the compiler."""
         if self._compute is None:
             raise ValueError(f"'{self.name}' is a kernel of the compiler's: it has no computation in te")
         made = self._compute(attrs, inputs, out_type)
         return list(made) if isinstance(made, (list, tuple)) else [made]
 
     def schedule(self, attrs: Any, outs: Any, target: Any) -> Any:
-        """What schedule(attrs, outs, target) gives; without one, every stage by itself."""
+        """The schedule that schedule(attrs, outs, target) returns; by default the naive one."""
         from .... import te
         from ....target import Target
         if self._schedule is None:
@@ -44,14 +45,14 @@ class OpImplementation:
 
 
 class OpSpecialization:
-    """Implementations that a strategy adds under one condition, or under none."""
+    """Implementations that hold under one condition, or unconditionally."""
 
     def __init__(self, condition: Any = None):
         self.condition, self.implementations = condition, []
 
 
 class OpStrategy:
-    """What a strategy function gives: the implementation of the highest plevel wins, among the compiler's kernels those that apply."""
+    """The result of a strategy function: the applicable implementation with the highest plevel is used."""
 
     def __init__(self) -> None:
         self.specializations: list[OpSpecialization] = []
@@ -61,8 +62,8 @@ class OpStrategy:
         return [i for s in self.specializations for i in s.implementations]
 
     def add_implementation(self, compute: Any = None, schedule: Any = None, name: str = "default", plevel: int = 10) -> None:
-        """compute(attrs, inputs, out_type) gives tensors of te, schedule(attrs, outs, target) how they are computed. Without both, `name` is
-        one of `implementations(op)`."""
+        """compute(attrs, inputs, out_type) returns te tensors, schedule(attrs, outs, target) their schedule. Without both, `name` is one
+        of `implementations(op)`."""
         if schedule is not None and compute is None:
             raise ValueError("a schedule is of a computation: give add_implementation both")
         if not self.specializations:
@@ -71,18 +72,18 @@ class OpStrategy:
 
 
 def implementations(op_name: str) -> list[tuple[str, int]]:
-    """(name, plevel) of the kernels there are for an operator."""
+    """(name, plevel) of the compiler's kernels for an operator."""
     return list(_core.implementations(op_name))
 
 
 def register_strategy(op_name: str, fstrategy: Callable[..., OpStrategy] | None = None, level: int = 10) -> Any:
-    """fstrategy(attrs, inputs, out_type, target) gives an OpStrategy; inputs are tensors of te. ValueError for a name that no kernel of the
-    operator has is raised when the strategy is asked."""
+    """fstrategy(attrs, inputs, out_type, target) returns an OpStrategy; inputs are te tensors. A name that is not a kernel of the
+    operator raises ValueError when the strategy is used."""
     return register_op_attr(op_name, "FTVMStrategy", fstrategy, level)
 
 
 def chooser(target: Any) -> Callable[[Any, list[Any]], int | None] | None:
-    """What a build asks when strategies are registered."""
+    """The kernel chooser of a build, if strategies are registered."""
     rules = registered("FTVMStrategy")
     if not rules:
         return None
@@ -111,7 +112,7 @@ def _chooser_of(target: Any) -> Any:
     return chooser(Target(target))
 
 
-options.kernel_chooser_of = _chooser_of  # tilewright.compile asks, too
+options.kernel_chooser_of = _chooser_of  # for tilewright.compile
 
 __all__ = ["OpImplementation", "OpSpecialization", "OpStrategy", "chooser", "generic", "implementations", "naive_schedule", "register_strategy", "wrap_compute_batch_matmul", "wrap_compute_conv1d",
            "wrap_compute_conv2d", "wrap_compute_conv2d_transpose", "wrap_compute_conv3d", "wrap_compute_dense", "wrap_compute_matmul", "wrap_custom_schedule", "wrap_topi_compute", "wrap_topi_schedule"]
