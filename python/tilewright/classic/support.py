@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this build is, for bug reports."""
+"""Build information for bug reports."""
 from __future__ import annotations
 
 import platform
@@ -7,7 +7,7 @@ import sys
 
 
 def libinfo() -> dict[str, str]:
-    """Facts about the build under the classic names."""
+    """Build information under the classic keys."""
     from .. import __version__
     from .target import Target
     resolved = Target("llvm").resolve()
@@ -18,7 +18,7 @@ def libinfo() -> dict[str, str]:
 
 
 def describe() -> None:
-    """Prints them, with Python's and the system's versions."""
+    """Prints it, with the versions of Python and the operating system."""
     print(f"Python Environment\n  Python version  = {sys.version.split()[0]}\n  os.uname()      = {platform.platform()}\nBuild")
     for name, value in libinfo().items():
         print(f"  {name:<16}= {value}")

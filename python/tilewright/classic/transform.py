@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a build is told about passes, and passes one by one, as in the classic stack."""
+"""Pass contexts and single passes, as in the classic stack."""
 from __future__ import annotations
 
 import contextvars
@@ -15,7 +15,7 @@ from .error import InvalidOption, as_tvm_error
 
 _current: contextvars.ContextVar["PassContext | None"] = contextvars.ContextVar("pass_context", default=None)
 
-# Fields of the options that are objects, with their types.
+# Fields of options that are objects, with their types.
 _FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "tir.UnrollLoop": {"auto_max_step": int, "auto_max_depth": int, "auto_max_extent": int, "explicit_unroll": (bool, int)},
     "tir.LoopPartition": {"partition_const_loop": (bool, int), "no_unroll_loop_with_extent_one": (bool, int)},
@@ -29,14 +29,14 @@ _FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
 }
 
 
-# What the classic stack calls the types of options.
+# The classic names of option types.
 _CLASSIC_KINDS = {"int": "IntImm", "bool": "IntImm", "float": "FloatImm", "string": "runtime.String", "list of strings": "Array", "object": "DictAttrs"}
-# Values that fields of options have where they are not given.
+# Defaults of the fields of object options.
 _DEFAULTS: dict[str, dict[str, Any]] = {"tir.UnrollLoop": {"auto_max_step": 0, "auto_max_depth": 8, "auto_max_extent": 0, "explicit_unroll": True}}
 
 
 class _Fields(dict):
-    """An option that is an object: its fields are attributes, too."""
+    """An option that is an object: its fields are also attributes."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in self:
@@ -45,7 +45,7 @@ class _Fields(dict):
 
 
 def _as_option(key: str, value: Any, kind: str) -> Any:
-    """The value as the compiler takes it; the compiler itself checks keys and plain types."""
+    """Converts a value for the compiler, which checks keys and plain types itself."""
     if kind == "object":
         if not isinstance(value, Mapping):
             raise AttributeError(f"pass option '{key}' takes a dict, not {type(value).__name__}")
@@ -60,7 +60,7 @@ def _as_option(key: str, value: Any, kind: str) -> Any:
         return [str(getattr(p, "__name__", p)) for _, p in value]
     if kind == "bool" and type(value) is int and value in (0, 1):
         return bool(value)
-    if hasattr(value, "value"):  # IntImm and StringImm of scripts
+    if hasattr(value, "value"):  # IntImm and StringImm
         return value.value
     return value
 
@@ -73,8 +73,8 @@ class PassInfo(NamedTuple):
 
 
 class PassContext:
-    """`with PassContext(opt_level=3): lib = relay.build(mod)`. Options are checked here (unknown keys and wrong types are errors),
-    names of passes by what runs them (E305). `trace` lists the passes that ran, when asked for with trace=True."""
+    """`with PassContext(opt_level=3): lib = relay.build(mod)`. Options are checked here (unknown keys and wrong types are errors), pass
+    names when they are used (E305). `trace` lists the passes that ran, if enabled by trace=True."""
 
     def __init__(self, opt_level: int = 2, required_pass: Sequence[str] | None = None, disabled_pass: Sequence[str] | None = None,
                  instruments: Sequence[Any] | None = None, config: Mapping[str, Any] | None = None, trace: Any = None):
@@ -106,7 +106,7 @@ class PassContext:
             for instrument in self.instruments:
                 _hook(instrument, "enter_pass_ctx")
                 entered.append(instrument)
-        except BaseException:  # those that have been entered are left, and nothing is instrumented
+        except BaseException:  # leave the instruments that were entered, and stay uninstrumented
             for instrument in entered:
                 _hook(instrument, "exit_pass_ctx")
             self.instruments = []
@@ -124,7 +124,7 @@ class PassContext:
             raise
 
     def override_instruments(self, instruments: Sequence[Any] | None) -> None:
-        """Leaves the present instruments and enters others."""
+        """Replaces the current instruments: exits them and enters the new ones."""
         for instrument in self.instruments:
             _hook(instrument, "exit_pass_ctx")
         self.instruments = list(instruments or [])
@@ -142,7 +142,7 @@ class PassContext:
 
     @staticmethod
     def list_configs() -> dict[str, dict[str, Any]]:
-        """Every option by key, with its classic type, its kind here, what it does, and whether it has an effect here or is accepted only."""
+        """Every option by key, with its classic type, its type here, its description, and whether it has an effect or is only accepted."""
         accepted = ("no effect", "always so")
         return {name: {"type": _CLASSIC_KINDS.get(kind, kind), "kind": kind, "doc": doc, "effective": not any(a in doc for a in accepted)} for name, kind, doc in _core.config_keys()}
 
@@ -160,7 +160,7 @@ class PassContext:
             _hook(instrument, "run_after_pass", mod, info)
 
     def build_options(self, target: Any) -> Any:
-        """What a build in this context is told."""
+        """The options of a build in this context."""
         from .target import Target
         options = _core.BuildOptions()
         options.target = Target(target).build_text()
@@ -185,11 +185,11 @@ def _hook(instrument: Any, name: str, *args: Any, otherwise: Any = None) -> Any:
 
 
 class _Bridge:
-    """What the compiler calls around each pass of a build."""
+    """Callbacks of the compiler around each pass of a build."""
 
     def __init__(self, context: PassContext, rules: Mapping[str, Callable[[Any], Any]]):
         self._context = context
-        self.rules = dict(rules)  # rewrites before passes, by name
+        self.rules = dict(rules)  # rewrites to run before a pass, by the pass's name
 
     def should_run(self, mod: Any, name: str, level: int) -> bool:
         return bool(self._context._should_run(mod, PassInfo(level, name)))
@@ -202,7 +202,7 @@ class _Bridge:
 
 
 class Pass:
-    """A function from module to module: `pass_(mod)`. Level, required and disabled passes of the current context decide."""
+    """A function from module to module: `pass_(mod)`. The level and the required and disabled passes of the current context apply."""
 
     def __init__(self, info: PassInfo, run: Callable[[Any, PassContext], Any]):
         self.info = info
@@ -240,7 +240,8 @@ class FunctionPass(Pass):
 
 
 class Sequential(Pass):
-    """Passes one after another; those that the context's level or lists exclude are skipped, what a pass requires runs before."""
+    """A sequence of passes; those excluded by the context's level or lists are skipped, and passes that another one requires run before
+    it."""
 
     def __init__(self, passes: Sequence[Pass] | None = None, opt_level: int = 0, name: str = "sequential",
                  required: Sequence[str] | None = None, traceable: bool = False):
@@ -265,7 +266,7 @@ class Sequential(Pass):
         return mod
 
 
-# Levels of the classic stack where the compiler's own are others: a Sequential skips what is above the context's.
+# Classic optimisation levels where they differ from the compiler's; a Sequential skips passes above the context's level.
 _CLASSIC_LEVELS = {"AlterOpLayout": 3, "BackwardFoldScaleAxis": 3, "CanonicalizeOps": 3, "DefuseOps": 3, "DynamicToStatic": 2, "EliminateCommonSubexpr": 3,
                    "FoldConstant": 2, "FoldScaleAxis": 3, "ForwardFoldScaleAxis": 3, "SimplifyExpr": 0}
 
@@ -276,15 +277,15 @@ def _levels() -> dict[str, int]:
 
 
 def named_pass(name: str, arguments: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None, opt_level: int | None = None) -> Pass:
-    """A pass of the compiler by its classic name. `options` and `opt_level` take the place of the context's. Error: 305."""
+    """A pass of the compiler by its classic name. `options` and `opt_level` override the context's. Error: 305."""
     from .target import Target
 
     def run(mod: Any, context: PassContext) -> Any:
         from .relay.op.rules import rules_by_pass
         target = Target.current()
-        text = target.build_text() if target and target.makes_code else "llvm"  # what others would have decided is code generation
+        text = target.build_text() if target and target.makes_code else "llvm"  # other targets only affect graph passes
         rule = rules_by_pass().get(name)
-        if rule and name == "AlterOpLayout":  # alone, the rules of a script are the whole pass
+        if rule and name == "AlterOpLayout":  # called alone, this pass consists only of the script's rules
             return rule(mod)
         out = _core.run_pass(rule(mod) if rule else mod, name, context.opt_level if opt_level is None else opt_level, text,
                              {**context._options, **(options or {})}, dict(arguments or {}))
@@ -309,7 +310,7 @@ def _pass_decorator(kind: type[Pass], make_run: Callable[[Callable[..., Any]], C
             if not isinstance(target, type):
                 return kind(info, make_run(target))
 
-            class Made(kind):  # a class whose objects are passes
+            class Made(kind):  # instances of this class are passes
                 def __init__(self, *args: Any, **kwargs: Any):
                     self._inner = target(*args, **kwargs)
                     super().__init__(info, make_run(getattr(self._inner, method)))
@@ -342,7 +343,7 @@ function_pass = _pass_decorator(FunctionPass, _function_wise, "transform_functio
 
 
 def PrintIR(header: str = "", show_meta_data: bool = False) -> Pass:
-    """Prints the module and leaves it alone."""
+    """Prints the module and returns it unchanged."""
     def run(mod: Any, _: PassContext) -> Any:
         print(f"PrintIR({header}):\n{mod.astext(show_meta_data)}")
         return mod
@@ -350,8 +351,8 @@ def PrintIR(header: str = "", show_meta_data: bool = False) -> Pass:
 
 
 def ApplyPassToFunction(transform: Pass, func_name_regex: str, error_if_no_function_matches_regex: bool = False) -> Pass:
-    """The pass for the functions whose whole name the expression matches; the others stay as they are. ValueError: it matches none, if that
-    is asked for."""
+    """Applies the pass to the functions whose whole name matches the regular expression. ValueError: no function matches, if that is
+    requested."""
     def run(mod: Any, _: PassContext) -> Any:
         names = [g.name_hint for g in mod.get_global_vars()]
         chosen = [n for n in names if re.fullmatch(func_name_regex, n)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory planning as scripts see it (tvm.tir.usmp): buffers with who they meet, planners over them by name, and their results."""
+"""The script interface of memory planning (tvm.tir.usmp): buffers with their conflicts, planners by name, and their results."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from .registry import registered_in_python
 
 
 class BufferInfo:
-    """A buffer that a planner places: conflicts are the buffers that are alive at a time when it is."""
+    """A buffer to be placed; conflicts are the buffers whose live ranges overlap with its own."""
 
     def __init__(self, name_hint: str, size_bytes: int, pool_candidates: Sequence[PoolInfo], alignment: int | None = None):
         self.name_hint, self.size_bytes, self.pool_candidates, self.alignment = name_hint, int(size_bytes), list(pool_candidates), int(alignment or 1)
@@ -24,22 +24,22 @@ class BufferInfo:
 
 
 class PoolAllocation:
-    """A place: so many bytes into a pool."""
+    """The place of a buffer: a byte offset in a pool."""
 
     def __init__(self, pool_info: PoolInfo, byte_offset: int):
         self.pool_info, self.byte_offset = pool_info, int(byte_offset)
 
 
 class AllocatedPoolInfo:
-    """A pool with how much of it is in use."""
+    """A pool and how many of its bytes are used."""
 
     def __init__(self, pool_info: PoolInfo, allocated_size: int, pool_var_idx: int = 0):
         self.pool_info, self.allocated_size, self.pool_var_idx = pool_info, int(allocated_size), pool_var_idx
 
 
 def planner(name: str, pools: Sequence[PoolInfo]) -> Any:
-    """The script's planner tir.usmp.algo.<name> as the compiler calls one: rows (name, bytes, alignment, first step, last step, pools) to
-    (pool, offset) of each. ValueError: it leaves a buffer without a place."""
+    """The script's planner tir.usmp.algo.<name> in the form that the compiler calls: rows (name, bytes, alignment, first step, last
+    step, pools) to (pool, offset) of each. ValueError: a buffer was not placed."""
     function = registered_in_python(f"tir.usmp.algo.{name}").get(f"tir.usmp.algo.{name}")
     if function is None:
         raise ValueError(f"no script has registered a function tir.usmp.algo.{name}")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Index expressions as affine iterator maps: sums of source
-lower_factor % extent * scale over independent iterators, and a base."""
+"""Index expressions as affine iterator maps: sums of source / lower_factor % extent * scale over independent iterators, and a base."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -58,8 +57,7 @@ class IterMark:
 
 
 class IterSplitExpr(IterMapExpr):
-    """Part of an iterator: source
-    lower_factor % extent * scale."""
+    """Part of an iterator: source / lower_factor % extent * scale."""
 
     def __init__(self, source: IterMark, lower_factor: Any = 1, extent: Any = None, scale: Any = 1):
         self.source, self.lower_factor, self.scale = source, _core.prim_expr(lower_factor), _core.prim_expr(scale)
@@ -134,9 +132,7 @@ class _Rewriter:
     def divided(self, value: IterSumExpr, by: Any, quotient: bool) -> IterSumExpr:
         base: Any = 0
         if not _is(value.base, 0) or len(value.args) != 1:
-            # Terms that the divisor divides exactly come out of the division: (x * 8 + y)
-            # 4 is x * 2 + y
-            # 4 for y < 4.
+            # Terms that the divisor divides exactly come out of the division: (x * 8 + y) / 4 is x * 2 + y / 4 for y < 4.
             exact = [a for a in value.args if _divides(by, a.scale)]
             rest = [a for a in value.args if not _divides(by, a.scale)]
             if _divides(by, value.base):

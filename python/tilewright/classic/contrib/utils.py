@@ -12,8 +12,7 @@ from typing import Any
 
 
 class TempDirectory:
-    """A folder that is deleted with the object. `relpath(name)` is a path in it as a string, `folder
-    name` as a pathlib.Path; `path` is the folder."""
+    """A folder that is deleted with the object. `relpath(name)` is a path in it as a string, `folder / name` as a pathlib.Path; `path` is the folder."""
 
     _keep_for_debug = False
 

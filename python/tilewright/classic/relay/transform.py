@@ -12,7 +12,7 @@ from ..transform import (FunctionPass, ModulePass, Pass, PassContext, PassInfo, 
 from .expr import Call, Expr, Function, GlobalVar, Op, Var, infer_type
 from .expr_functor import ExprMutator
 
-# Passes of the classic stack that are not here, and what to do instead.
+# Classic passes that are not available, and what to use instead.
 _INSTEAD = {
     "MemoryPlan": "the compiler plans memory itself",
     "RemoveStandaloneReshapes": "reshapes take no kernel and no copy",
@@ -22,22 +22,22 @@ _INSTEAD = {
 
 
 def FuseOps(fuse_opt_level: int = -1) -> Pass:
-    """Groups operators into primitive functions. 0: every operator alone; -1: by the context's level."""
+    """Groups operators into primitive functions. 0: each operator by itself; -1: decided by the context's level."""
     return named_pass("FuseOps", opt_level=None if fuse_opt_level < 0 else fuse_opt_level)
 
 
 def FoldConstant(fold_qnn: bool = False) -> Pass:
-    """Calls of constants become constants; those of quantised operators with fold_qnn only."""
+    """Evaluates calls with constant operands; quantised operators only with fold_qnn."""
     return named_pass("FoldConstant", options={"relay.FoldConstant.fold_qnn": bool(fold_qnn)})
 
 
 def CombineParallelConv2D(min_num_branches: int = 3) -> Pass:
-    """Sibling convolutions of one input, at least so many, become one."""
+    """Merges at least min_num_branches convolutions of one input into one."""
     return named_pass("CombineParallelConv2D", {"min_num_branches": min_num_branches})
 
 
 def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Pass:
-    """Sibling dense layers of one input become one batched product, or with to_batch=False one wide layer, which is faster."""
+    """Merges dense layers of one input into one batched product or, with to_batch=False, into one wide layer, which is faster."""
     return named_pass("CombineParallelDense", {"min_num_branches": min_num_branches, "to_batch": to_batch})
 
 
@@ -46,18 +46,18 @@ def CombineParallelBatchMatmul(min_num_branches: int = 3) -> Pass:
 
 
 def BatchingOps() -> Pass:
-    """The three of them."""
+    """All three CombineParallel passes."""
     return Sequential([CombineParallelConv2D(), CombineParallelDense(), CombineParallelBatchMatmul()], name="BatchingOps")
 
 
 def EliminateCommonSubexpr(fskip: Callable[[Expr], bool] | None = None) -> Pass:
-    """Equal expressions become one; calls for which fskip holds stay."""
+    """Merges equal expressions; calls for which fskip returns true are kept."""
     return named_pass("EliminateCommonSubexpr", {"fskip": fskip} if fskip else {})
 
 
 class LayoutConfig:
-    """`with LayoutConfig(skip_layers=[0]): mod = ConvertLayout(...)(mod)`: convolutions (nn.conv2d) by their number, counted from the first,
-    keep their layout."""
+    """`with LayoutConfig(skip_layers=[0]): mod = ConvertLayout(...)(mod)`: the convolutions (nn.conv2d) with these indices, counted from
+    the first, keep their layout."""
 
     current: "LayoutConfig | None" = None
 
@@ -74,7 +74,7 @@ class LayoutConfig:
 
 
 class _Fence(ExprMutator):
-    """Convolutions by their number as fused functions, which passes leave alone; `open_fences` takes them out again."""
+    """Protects convolutions, by index, from passes by making them fused functions; `open_fences` inlines them again."""
 
     def __init__(self, layers: Sequence[int]):
         super().__init__()
@@ -101,7 +101,7 @@ class _Open(ExprMutator):
 
 
 def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
-    """`ConvertLayout({"nn.conv2d": ["NHWC", "default"]})`. Error: 101 for an operator or layout that it does not know."""
+    """`ConvertLayout({"nn.conv2d": ["NHWC", "default"]})`. Error 101: unsupported operator or layout."""
     def run(mod: Any, context: PassContext) -> Any:
         skipped = LayoutConfig.current.skip_layers if LayoutConfig.current else []
         if not skipped:
@@ -124,8 +124,8 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
 
 
 def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
-    """Arithmetic in a narrower float where that is safe, by the rules of register_mixed_precision_conversion where there are some. Every
-    other operator has one of the compiler's, so missing_op_mode (0 error, 1 warning, 2 silence) never comes to bear."""
+    """Computes in a narrower float type where that is safe, by the rules of register_mixed_precision_conversion if there are any. All
+    other operators have a rule of the compiler, so that missing_op_mode (0 error, 1 warning, 2 silent) has no effect."""
     if mixed_precision_type not in ("float16", "bfloat16"):
         raise ValueError(f"mixed precision is float16 or bfloat16, not {mixed_precision_type}")
     if missing_op_mode not in (0, 1, 2):
@@ -139,9 +139,9 @@ def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int
 
 
 def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False) -> Pass:
-    """Real arithmetic between a dequantize and a quantize becomes integer arithmetic. Error: 204, with hard_fail, for an operator that
-    has no integer form; without it what is around it stays real. With use_qat, operators of dequantized operands become integers where no
-    quantize follows, too."""
+    """Replaces real arithmetic between dequantize and quantize by integer arithmetic. An operator without an integer form is error 204
+    with hard_fail; otherwise its region stays real. With use_qat, operators on dequantized operands become integer operators even if
+    no quantize follows."""
     def run(mod: Any, context: PassContext) -> Any:
         from .fake_quantization import rules
         return named_pass("FakeQuantizationToInteger", {"hard_fail": hard_fail, "use_qat": use_qat, "rules": rules()})._run(mod, context)
@@ -149,12 +149,12 @@ def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False) ->
 
 
 def DeadCodeElimination(inline_once: bool = False, ignore_impurity: bool = False) -> Pass:
-    """Unused bindings disappear; those with effects stay, without ignore_impurity. With inline_once, values used once go to their use."""
+    """Removes unused bindings; those with side effects only with ignore_impurity. With inline_once, values used once are inlined."""
     return named_pass("DeadCodeElimination", {"inline_once": inline_once, "ignore_impurity": ignore_impurity})
 
 
 def RemoveUnusedFunctions(entry_functions: Sequence[str] | None = None) -> Pass:
-    """Global functions that main (or `entry_functions`) do not reach disappear."""
+    """Removes global functions that are not reachable from main (or `entry_functions`)."""
     if entry_functions in (None, ["main"]):
         return named_pass("RemoveUnusedFunctions")
 
@@ -174,12 +174,12 @@ def RemoveUnusedFunctions(entry_functions: Sequence[str] | None = None) -> Pass:
 
 
 def SplitArgs(max_function_args: int = -1) -> Pass:
-    """A concatenate of more fields becomes several."""
+    """Splits a concatenate with more fields into several."""
     return named_pass("SplitArgs", options={"relay.SplitArgs.max_function_args": max_function_args})
 
 
 def SimplifyFCTranspose(target_weight_name: Sequence[str]) -> Pass:
-    """Dense layers whose weight is the transpose of a parameter named here take a parameter NAME.T instead, last among the parameters."""
+    """Dense layers whose weight is the transpose of a listed parameter take a new parameter NAME.T instead; new parameters come last."""
     return named_pass("SimplifyFCTranspose", options={"relay.SimplifyFCTranspose.target_weight_name": [str(n) for n in target_weight_name]})
 
 
@@ -190,26 +190,27 @@ def _weights(names: Sequence[str], shapes: Sequence[Sequence[int]]) -> list[str]
 
 
 def DenseToSparse(weight_name: Sequence[str], weight_shape: Sequence[Sequence[int]]) -> Pass:
-    """Dense layers of the parameters named here become nn.sparse_dense of NAME.data, NAME.indices and NAME.indptr, whose sizes weight_shape
-    has, one after another. relay.analysis.sparse_dense.process_params makes both lists. Error: 101 for sizes that are not the weight's."""
+    """Dense layers of the listed parameters become nn.sparse_dense of NAME.data, NAME.indices and NAME.indptr. weight_shape has the
+    sizes of the three for each, concatenated; relay.analysis.sparse_dense.process_params makes both lists. Error 101: the sizes do
+    not fit the weight."""
     return named_pass("DenseToSparse", options={"relay.DenseToSparse.weights": _weights(weight_name, weight_shape)})
 
 
 def Conv2dToSparse(weight_name: Sequence[str], weight_shape: Sequence[Sequence[int]], layout: str, kernel_size: int) -> Pass:
-    """The same for convolutions of one layout and kernel size (1, or 3 with padding 1), without strides."""
+    """As DenseToSparse, for convolutions of one layout and kernel size (1, or 3 with padding 1) without strides."""
     return named_pass("Conv2dToSparse", options={"relay.Conv2dToSparse.weights": _weights(weight_name, weight_shape), "relay.Conv2dToSparse.layout": layout,
                                                  "relay.Conv2dToSparse.kernel_size": int(kernel_size)})
 
 
 def Conv2dToSparse2(layout: str, kernel_size: int, blocksize: Sequence[int], sparsity_threshold: float) -> Pass:
-    """Convolutions whose weight is a constant, where at least that part of it is outside of the blocks that hold something."""
+    """Converts convolutions with a constant weight whose share of zero blocks is at least the threshold."""
     key = "relay.Conv2dToSparse2."
     return named_pass("Conv2dToSparse2", options={key + "layout": layout, key + "kernel_size": int(kernel_size), key + "blocksize": [str(int(b)) for b in blocksize],
                                                   key + "sparsity_threshold": float(sparsity_threshold)})
 
 
 def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
-    """Rules that scripts registered (register_legalize, or another attribute's), then the compiler's own."""
+    """Applies the rules registered by scripts (register_legalize, or another attribute's), then the compiler's own."""
     from .op.rules import apply_rules
     if legalize_map_attr_name == "FTVMLegalize":
         return named_pass("Legalize")
@@ -217,18 +218,19 @@ def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
 
 
 def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False) -> Pass:
-    """Constructors, globals or both, used as values, become functions that call them."""
+    """Wraps constructors, globals or both in functions where they are used as values."""
     return named_pass("EtaExpand", {"expand_constructor": expand_constructor, "expand_global_var": expand_global_var})
 
 
 def PlanDevices(config: Any = None) -> Pass:
-    """Every value gets a device. With a target.CompilationConfig the module says where each one is: virtual_device_ of functions and parameters,
-    on_device and device_copy in between; without one, copies stand where the device changes."""
+    """Assigns a device to every value. With a target.CompilationConfig the devices are kept in the module: as virtual_device_ of
+    functions and parameters, with on_device and device_copy inside; without one, device_copy calls are inserted where the device
+    changes."""
     return named_pass("PlanDevices", {} if config is None else {"virtual_devices": config.device_texts})
 
 
 def ManifestAlloc(cpu_virtual_device: Any = None, targets: Any = None) -> Pass:
-    """Results of fused functions get storage and tensors of their own. There is one memory: what the arguments say makes no difference."""
+    """Gives results of fused functions explicit storage and tensors. There is a single memory, so that the arguments have no effect."""
     return named_pass("ManifestAlloc")
 
 
@@ -237,7 +239,7 @@ def LambdaLift() -> Pass:
 
 
 def MergeComposite(pattern_table: Sequence[tuple[Any, ...]]) -> Pass:
-    """[(name, pattern) or (name, pattern, check)]: every match becomes a call of a function with the attribute Composite."""
+    """[(name, pattern) or (name, pattern, check)]: every match becomes a call of a function with attribute Composite."""
     def run(mod: Any, context: PassContext) -> Any:
         out = mod._completed()
         for name, pattern, *check in pattern_table:
@@ -249,8 +251,9 @@ def MergeComposite(pattern_table: Sequence[tuple[Any, ...]]) -> Pass:
 
 
 def AnnotateTarget(targets: str | Sequence[str], include_non_call_ops: bool = True) -> Pass:
-    """Operators stand between compiler_begin and compiler_end of the first code generator that takes them: whose attribute `target.<name>`
-    holds for the call (True, or a function of it), or whose composite it is. Others are marked "default"."""
+    """Encloses each operator in compiler_begin and compiler_end of the first code generator that supports it: its attribute
+    `target.<name>` is true for the call (True, or a predicate of it), or its composite pattern matched. The others are annotated
+    "default"."""
     names = [targets] if isinstance(targets, str) else [str(t) for t in targets]
 
     def takes(target: str, call: Call) -> bool:
@@ -261,28 +264,29 @@ def AnnotateTarget(targets: str | Sequence[str], include_non_call_ops: bool = Tr
 
 
 def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Pass:
-    """Marked parts become global functions for external code generators, tvmgen_<mod_name>_<generator>_<function>_<number>. Error: 101 where a
-    part depends on itself."""
+    """Moves annotated regions to global functions of external code generators, named tvmgen_<mod_name>_<generator>_<function>_<number>.
+    Error 101: a region depends on itself."""
     return named_pass("PartitionGraph", options={"relay.PartitionGraph.mod_name": str(mod_name), "relay.PartitionGraph.bind_constants": bool(bind_constants)})
 
 
 def InlineCompilerFunctionsBoundTo(global_vars: Sequence[GlobalVar]) -> Pass:
-    """Functions of external code generators become their bodies where they are called, their composites, too."""
+    """Inlines functions of external code generators, including their composites."""
     return named_pass("InlineCompilerFunctionsBoundTo", options={"relay.InlineCompilerFunctionsBoundTo.global_vars": [g.name_hint for g in global_vars]})
 
 
 def OutlineCompilerFunctionsWithExistingGlobalSymbols(compiler_filter: str = "") -> Pass:
-    """Function literals with Compiler and global_symbol become global functions of that name. Error: 101 where two differ."""
+    """Makes function literals with Compiler and global_symbol global functions of that name. Error 101: two of them differ."""
     return named_pass("OutlineCompilerFunctionsWithExistingGlobalSymbols", options={"relay.OutlineCompilerFunctions.compiler_filter": compiler_filter})
 
 
 def MarkCompilerFunctionsAsExtern(compiler_filter: str = "") -> Pass:
-    """Functions of external code generators keep the attribute Extern alone: their code comes with a module that the library imports."""
+    """Leaves functions of external code generators only the attribute Extern: their code comes from an imported module."""
     return named_pass("MarkCompilerFunctionsAsExtern", options={"relay.MarkCompilerFunctionsAsExtern.compiler_filter": compiler_filter})
 
 
 def gradient(expr: Expr, mod: Any = None, mode: str = "higher_order") -> Function:
-    """The function that gives (result, (gradient by each parameter)); sums of first order, in either mode. Error: 301 for operators without one."""
+    """The function that returns (result, (gradient with respect to each parameter)), in either mode; higher derivatives are not
+    supported. Error 301: an operator without a gradient."""
     if mode not in ("first_order", "higher_order"):
         raise Exception("unknown mode")
     module = _core.IRModule() if mod is None else mod.copy()
@@ -291,24 +295,25 @@ def gradient(expr: Expr, mod: Any = None, mode: str = "higher_order") -> Functio
 
 
 def Defunctionalization(func: Function | None = None, mod: Any = None) -> Any:
-    """Functions as values become data types with an apply function each. `Defunctionalization(func, mod)` gives the function without
-    them and adds what it calls to mod; without a function it is the pass, which takes main. Error: 204 where that cannot be."""
+    """Replaces function values by data types with an apply function each. `Defunctionalization(func, mod)` returns the converted
+    function and adds what it calls to mod; without a function it is a pass over main. Error 204: not possible."""
     return named_pass("Defunctionalization") if func is None else _with_globals("Defunctionalization", func, mod)
 
 
 def to_cps(func: Function, mod: Any = None) -> Function:
-    """The function that gives its result to a function it is passed as its last argument. Functions of mod that it calls are added to it
-    in this form, as NAME_cps."""
+    """Continuation-passing style: the function passes its result to a function, its additional last argument. Functions of mod that it
+    calls are converted and added as NAME_cps."""
     return _with_globals("ToCPS", func, mod)
 
 
 def ToCPS(expr: Function | None = None, mod: Any = None) -> Any:
-    """to_cps of a function; without one the pass, which takes main."""
+    """to_cps of a function; without one a pass over main."""
     return named_pass("ToCPS") if expr is None else to_cps(expr, mod)
 
 
 def un_cps(func: Function) -> Function:
-    """A function that to_cps made, returning its result again; those it takes or gives keep the form."""
+    """Undoes to_cps at the outermost level: the function returns its result again. Function-valued parameters and results stay in
+    continuation-passing style."""
     return _on_expression("UnCPS", func)
 
 
@@ -324,7 +329,7 @@ def _with_globals(name: str, func: Function, mod: Any) -> Function:
 
 
 def InferTypeLocal(expr: Expr) -> Any:
-    """The type of an expression."""
+    """The inferred type of an expression."""
     return infer_type(expr).checked_type
 
 
@@ -348,7 +353,7 @@ def _on_expression(name: str, expr: Expr, mod: Any = None) -> Expr:
 
 
 class ChangeBatch:
-    """`ChangeBatch({x: 0}, batch_size=16)`: those variables, by the place of their batch dimension, get another batch size."""
+    """`ChangeBatch({x: 0}, batch_size=16)`: sets the batch size of these variables, given the index of their batch dimension."""
 
     def __new__(cls, data: Mapping[Any, int], batch_size: int = 16) -> Any:
         names = {v if isinstance(v, str) else v.name_hint: axis for v, axis in data.items()}
@@ -365,7 +370,7 @@ class ChangeBatch:
 
 
 class _Untyped(ExprMutator):
-    """Variables replaced; what depends on them is typed anew."""
+    """Substitutes variables, and clears the types of expressions that depend on them."""
 
     def __init__(self, values: Mapping[Any, Any]):
         super().__init__()
@@ -376,9 +381,9 @@ class _Untyped(ExprMutator):
 
 
 class FlexibleShapeDispatch:
-    """`FlexibleShapeDispatch(buckets=[1, 8])(mod)`: main takes any size of an axis. Sizes in `buckets` have functions of their own, others one
-    of free size; with auto_pad they are padded to the next bucket, and the padding's part of the result is cut off. All inputs of
-    input_indices (the first, where there are none) share the axis; affects_output says that the result has it, too."""
+    """`FlexibleShapeDispatch(buckets=[1, 8])(mod)`: main accepts any size of an axis. Each size in `buckets` has a specialised function,
+    other sizes use a dynamic one; with auto_pad they are padded to the next bucket and the padding is cut off the result. All inputs
+    of input_indices (default: the first) share the axis; affects_output tells whether the result has it too."""
 
     def __init__(self, buckets: Sequence[int], axis: int = 0, auto_pad: bool = False, pad_value: float = 0, input_indices: Sequence[int] | None = None,
                  affects_output: bool = True):
@@ -391,8 +396,8 @@ class FlexibleShapeDispatch:
 
 
 def recast(expr: Function, dtype: str, out_dtype: str, ops: Sequence[str] = ("nn.conv2d",), skip_layers: Sequence[int] = ()) -> Function:
-    """The operands of `ops` cast to dtype, their results (out_dtype) back to what they were; layers in skip_layers, counted from the
-    first, stay, and so do negative ones counted from the last."""
+    """Casts the operands of `ops` to dtype, and their results (out_dtype) back. Layers in skip_layers are left alone; negative indices
+    count from the last one."""
     typed = infer_type(expr)
     total = sum(1 for e in _core.post_order(typed) if isinstance(e, Call) and isinstance(e.op, Op) and e.op.name in ops)
     skipped = {n if n >= 0 else total + n for n in skip_layers}

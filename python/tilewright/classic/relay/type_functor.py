@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks over types: a class with a method for each kind, `visit_tensor_type`, `visit_func_type` ..."""
+"""Visitors of types: a class with a method per kind, `visit_tensor_type`, `visit_func_type` ..."""
 from __future__ import annotations
 
 from typing import Any
@@ -21,7 +21,7 @@ class TypeFunctor:
 
 
 class TypeVisitor(TypeFunctor):
-    """Visits everything a type is made of."""
+    """Visits all parts of a type."""
 
     def visit_type_var(self, tv: TypeVar) -> None:
         pass
@@ -46,7 +46,7 @@ class TypeVisitor(TypeFunctor):
 
 
 class TypeMutator(TypeFunctor):
-    """Gives the same type unless a method gives another."""
+    """Rebuilds a type; the default methods return it unchanged."""
 
     def visit_type_var(self, tv: TypeVar) -> Any:
         return tv

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs: modules with free sizes, branches, recursion and data types compile to bytecode that calls compiled regions."""
+"""Compiles modules with dynamic sizes, branches, recursion and data types to bytecode that calls compiled regions."""
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of expressions with some parts exchanged: `FunctionWithFields(f, body=new)`. Parts that are not given stay; where nothing differs,
-the expression itself comes back."""
+"""Copies of expressions with some fields replaced: `FunctionWithFields(f, body=new)`. Fields that are not given are kept; if nothing
+differs, the expression itself is returned."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from .expr import Call, Constant, Function, If, Let, RefCreate, RefRead, RefWrit
 
 
 def _placed(node: Any, virtual_device: Any) -> Any:
-    """The expression, which says where its value lives; builds follow relay.annotation.on_device."""
+    """Attaches a device to the expression; builds use relay.annotation.on_device instead."""
     if isinstance(node, Function):
         return node if virtual_device == node.virtual_device else node.with_attr("virtual_device", virtual_device.text)
     node.__dict__["_virtual_device"] = virtual_device
@@ -52,7 +52,7 @@ ConstantWithFields = _copier(Constant, ("data",), lambda d, s: Constant(d, s))
 
 
 def VarWithFields(variable: Var, vid: Any = None, type_annotation: Any = None, virtual_device: Any = None, span: Any = None) -> Var:
-    """A variable is itself (`vid`) here: with another name or type it is another variable."""
+    """Variables are compared by identity (`vid`): with another name or type the result is a new variable."""
     if not isinstance(variable, Var):
         raise TypeError(f"VarWithFields takes a Var, not a {type(variable).__name__}")
     name = variable.name_hint if vid is None else getattr(vid, "name_hint", vid)

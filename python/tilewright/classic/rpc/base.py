@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the files of this package share: the client's library, the small program, and the classic numbers."""
+"""Shared by this package: the client library, the server program, and the classic message codes."""
 from __future__ import annotations
 
 import os
@@ -17,12 +17,12 @@ _loaded = _looks = False
 
 
 class TrackerCode:
-    """Kinds of messages to a tracker."""
+    """Message codes of the tracker protocol."""
     FAIL, SUCCESS, PING, STOP, PUT, REQUEST, UPDATE_INFO, SUMMARY, GET_PENDING_MATCHKEYS = -1, 0, 1, 2, 3, 4, 5, 6, 7
 
 
 def function(name: str) -> Any:
-    """A function of the client's library, which is loaded with the first: without sessions nobody needs TLS. OSError: OpenSSL is not there."""
+    """A function of the client library, which is loaded on first use, since only sessions need TLS. OSError: OpenSSL is missing."""
     global _loaded
     if not _loaded:
         load_plugin(os.path.join(_PACKAGE, "libtilewright_rpc_client.so"))
@@ -31,11 +31,11 @@ def function(name: str) -> Any:
 
 
 def _look() -> None:
-    """Does nothing, and in doing it lets Python handle signals: Ctrl-C while a call waits for the other side raises KeyboardInterrupt."""
+    """A no-op callback into Python, which lets it handle signals: Ctrl-C during a blocking call raises KeyboardInterrupt."""
 
 
 def waiting_looks_at_signals() -> None:
-    """From now on, for this process: sessions that it serves need none of it."""
+    """Enables signal handling during blocking calls in this process; the server's own sessions do not need it."""
     global _looks
     if not _looks:
         _looks = True
@@ -43,7 +43,7 @@ def waiting_looks_at_signals() -> None:
 
 
 def program() -> str:
-    """The program that serves: $TILEWRIGHT_RPC, the package's, or one on the path. FileNotFoundError: there is none."""
+    """The server program: $TILEWRIGHT_RPC, the package's, or one in PATH. FileNotFoundError if there is none."""
     own = os.path.join(_PACKAGE, "tilewright-rpc")
     found = os.environ.get("TILEWRIGHT_RPC") or (own if os.path.exists(own) else shutil.which("tilewright-rpc"))
     if not found:
@@ -52,7 +52,7 @@ def program() -> str:
 
 
 def door(token: str | os.PathLike[str] | None, plaintext: bool, patience: float = 5.0) -> tuple[str, int, int]:
-    """How to open: the token's file (None: the user's own), without TLS or with, seconds for it."""
+    """How to connect: token file (None: the user's own), TLS or plaintext, timeout in seconds."""
     return os.fspath(token) if token else "", int(plaintext), int(patience * 1000)
 
 

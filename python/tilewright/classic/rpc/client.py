@@ -22,8 +22,8 @@ from .remote_array import RemoteNDArray  # noqa: F401  what results are
 
 
 class RPCSession:
-    """A session: functions, files, modules and memory of the other side. It ends with `close()`, or with the last of
-    this object and the functions, modules and tensors of it."""
+    """A session: functions, files, modules and memory of the remote process. It ends with `close()`, or when this object and all of its
+    functions, modules and tensors are gone."""
 
     def __init__(self, made: Any):
         waiting_looks_at_signals()
@@ -37,21 +37,21 @@ class RPCSession:
         return self._functions[name](*args)
 
     def get_function(self, name: str) -> Any:
-        """A function of the other side by its global name. AttributeError: it has none of that name."""
+        """A remote function by its global name. AttributeError if there is none."""
         return self._module.get_function(name)
 
     def system_lib(self) -> Module:
         return self.get_function("runtime.SystemLib")()
 
     def device(self, dev_type: Any, dev_id: int = 0) -> Device:
-        """A device of the other side: where `nd.array(values, device)` puts tensors."""
+        """A remote device, as in `nd.array(values, device)`."""
         here = local_device(dev_type, dev_id)
         return Device(here.device_type + self._step, here.device_id)
 
     context = device
 
     def upload(self, data: bytes | bytearray | mmap.mmap | str | os.PathLike[str], target: str | None = None) -> None:
-        """A file by its path, or bytes under the name `target`, into the session's folder: what is in memory, or mapped, goes from there without a copy.
+        """Copies a file by its path, or bytes as `target`, to the session's folder; bytes in memory or mapped are sent without a copy.
         Errors: 101 (a name with folders), 104 (too large)."""
         blob: bytes | bytearray | mmap.mmap
         if isinstance(data, (bytes, bytearray, mmap.mmap)):
@@ -65,7 +65,7 @@ class RPCSession:
         self._call("upload", target, blob)
 
     def download(self, path: str) -> bytearray:
-        """A file of the session's folder. Errors: 101, 102."""
+        """The contents of a file in the session's folder. Errors: 101, 102."""
         return bytearray(self._call("download", path))
 
     def remove(self, path: str) -> None:
@@ -75,16 +75,16 @@ class RPCSession:
         return [name for name in self._call("listdir").split(",") if name]
 
     def load_module(self, path: str) -> Module:
-        """A library that was uploaded, as a module whose functions run there. Errors: those of runtime.load_module."""
+        """An uploaded library as a module whose functions run remotely. Errors: those of runtime.load_module."""
         module = self._call("load_module", path)
-        module._path = path  # there
+        module._path = path  # remote path
         return module
 
     def download_linked_module(self, path: str) -> bytearray:
         return bytearray(self._call("download_linked_module", path))
 
     def close(self) -> None:
-        """Ends the session now: later calls fail with error 701."""
+        """Ends the session; later calls fail with error 701."""
         self._functions.clear()
         self._module["__close__"]()
 
@@ -102,7 +102,7 @@ for _name, _kind in {"cpu": "cpu", "cuda": "cuda", "gpu": "cuda", "cl": "opencl"
 
 
 class PopenSession(RPCSession):
-    """A session with a process of this machine that is started for it. `binary`: a program that serves frames by its descriptor 3 (default: ours)."""
+    """A session with a new process on this machine. `binary`: a program that speaks the protocol on descriptor 3 (default: our server)."""
 
     def __init__(self, binary: Any = None):
         ours, theirs = socket.socketpair()
@@ -111,7 +111,7 @@ class PopenSession(RPCSession):
         environment.pop("TILEWRIGHT_TOKEN", None)
         command = [os.fspath(binary)] if binary else [program(), "session"]
         with ours:
-            with theirs:  # open there only, so that its end is seen here
+            with theirs:  # closed in this process, so that the end of the child is noticed
                 self._process = subprocess.Popen(["/bin/sh", "-c", 'exec "$@" 3<&0 </dev/null', "sh", *command], stdin=theirs, env=environment, start_new_session=True)
             super().__init__(function("rpc.ConnectSocket")(ours.detach()))
 
@@ -134,10 +134,10 @@ class PopenSession(RPCSession):
 
 def connect(url: str, port: int | str, key: str = "", session_timeout: float = 0, session_constructor_args: Any = None, enable_logging: bool = False, *,
             token: str | os.PathLike[str] | None = None, plaintext: bool = False) -> RPCSession:
-    """A session with the server there. `key`: what the server was started with; session_timeout: seconds until the server ends it (0: never).
+    """Opens a session with a server. `key`: the server's key; session_timeout: seconds until the server ends the session (0: never).
 
-    token: a file; without one the user's own, which the server on the same machine uses, too. plaintext: for a server of the classic stack, on this
-    machine only. Errors: 101 (another key), 701 (nobody there), 702 (token refused), 703 (no such server)."""
+    token: a file; by default the user's own, which a server on the same machine uses as well. plaintext: for classic servers, only on
+    this machine. Errors: 101 (wrong key), 701 (no server), 702 (token refused), 703 (wrong kind of server)."""
     if session_constructor_args:
         raise NotImplementedError("a session that goes on to another machine is not there; connect to that machine")
     waiting_looks_at_signals()
@@ -145,7 +145,7 @@ def connect(url: str, port: int | str, key: str = "", session_timeout: float = 0
 
 
 class TrackerSession:
-    """What a tracker knows, and its devices. `connect_tracker` makes one."""
+    """A connection to a tracker, made by `connect_tracker`."""
 
     def __init__(self, addr: tuple[str, int], token: str | os.PathLike[str] | None = None, plaintext: bool = False):
         self._addr, self._token, self._plaintext = (addr[0], int(addr[1])), token, plaintext
@@ -162,7 +162,7 @@ class TrackerSession:
         try:
             answer = json.loads(self._ask(json.dumps(parts)))
         except (Error, KeyboardInterrupt):
-            self._ask = None  # a new connection next time
+            self._ask = None  # reconnect next time
             raise
         if not isinstance(answer, list) or answer[0] != TrackerCode.SUCCESS:
             raise RuntimeError(f"the tracker answered {answer!r}")
@@ -172,11 +172,11 @@ class TrackerSession:
         self._ask = None
 
     def summary(self) -> dict[str, Any]:
-        """`server_info`: what devices there are; `queue_info`: for each key how many are free, and how many requests wait."""
+        """`server_info`: the registered devices; `queue_info`: for each key the number of free devices and of waiting requests."""
         return self._message(TrackerCode.SUMMARY)
 
     def text_summary(self) -> str:
-        """The same to be read."""
+        """The summary as text."""
         facts = self.summary()
         servers = [("{}:{}".format(*s["addr"]), s["key"]) for s in facts["server_info"]]
         width = max([len("server-address"), *(len(address) for address, _ in servers)])
@@ -193,13 +193,13 @@ class TrackerSession:
         return "\n".join([*lines, "-" * (width + 23)])
 
     def request(self, key: str, priority: int = 1, session_timeout: float = 0, max_retry: int = 5, session_constructor_args: Any = None) -> RPCSession:
-        """A session with a device of that key. Waits until one is free: the highest priority first, then who came first."""
+        """A session with a device of that key. Waits until one is free: highest priority first, then first come, first served."""
         last: Exception | None = None
         for attempt in range(max(1, max_retry)):
             try:
                 host, port, ticket = self._message(TrackerCode.REQUEST, key, "", int(priority))
                 return connect(host, port, ticket, session_timeout, session_constructor_args, token=self._token, plaintext=self._plaintext)
-            except Error as error:  # a device that went away meanwhile: another one, or the same when it is back
+            except Error as error:  # the device has gone away: retry with another one
                 if error.code not in (602, 701, 702):
                     raise
                 last = error
@@ -207,7 +207,7 @@ class TrackerSession:
         raise RuntimeError(f"Cannot request {key} after {max_retry} retry, last_error:{last}")
 
     def request_and_run(self, key: str, func: Callable[[RPCSession], Any], priority: int = 1, session_timeout: float = 0, max_retry: int = 2) -> Any:
-        """func(session) on a device of that key; on another one where the first goes away."""
+        """Calls func(session) with a device of that key; retries with another one if the device goes away."""
         last: Exception | None = None
         for _ in range(max(1, max_retry)):
             try:
@@ -224,7 +224,7 @@ class TrackerSession:
 
 
 def connect_tracker(url: str, port: int | str, *, token: str | os.PathLike[str] | None = None, plaintext: bool = False) -> TrackerSession:
-    """The tracker there. Errors: 701, 702."""
+    """Connects to a tracker. Errors: 701, 702."""
     return TrackerSession((url, int(port)), token, plaintext)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session without another machine: a folder and this process."""
+"""A session within this process."""
 from __future__ import annotations
 
 import mmap
@@ -14,13 +14,13 @@ from ..runtime.ndarray import Device, cpu, device
 
 
 class LocalSession:
-    """What scripts use in place of a board: files go to a folder of the session, functions and modules are this process's."""
+    """Replaces a board in scripts: files are stored in a folder of the session, functions and modules are those of this process."""
 
     def __init__(self) -> None:
         self._temp = utils.tempdir()
 
     def _path(self, name: str) -> str:
-        """Inside of the session's folder. ValueError for a name that leads out of it."""
+        """A path in the session's folder. ValueError for a name that leads outside of it."""
         path = os.path.normpath(os.path.join(self._temp.temp_dir, name))
         if os.path.commonpath([path, self._temp.temp_dir]) != self._temp.temp_dir:
             raise ValueError(f"'{name}' is no file of the session")
@@ -30,7 +30,7 @@ class LocalSession:
         return get_global_func(name)
 
     def upload(self, data: bytes | bytearray | mmap.mmap | str | os.PathLike[str], target: str | None = None) -> None:
-        """A file by its path, or bytes under the name `target`."""
+        """Copies a file by its path, or bytes as `target`."""
         if isinstance(data, (bytes, bytearray, mmap.mmap)):
             if not target:
                 raise ValueError("target must present when file is a bytearray")

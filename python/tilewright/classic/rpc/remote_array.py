@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors in the memory of another process."""
+"""Tensors in the memory of a remote process."""
 from __future__ import annotations
 
 from typing import Any
@@ -22,11 +22,12 @@ def _dtype(code: int, bits: int, lanes: int) -> str:
 
 
 class RemoteNDArray(NDArray):
-    """A tensor of a session. `numpy()` brings its values, `copyfrom` sends some; as an argument of the session's functions it stays where it is."""
+    """A remote tensor. `numpy()` fetches its values, `copyfrom` sends values; as an argument of the session's functions it is not
+    copied."""
 
     def __init__(self, tensor: Any, whole: Any = None):
         super().__init__(tensor, Device(*tensor.device))
-        self._whole = whole  # what a view looks at
+        self._whole = whole  # the tensor that a view refers to
 
     shape = property(lambda self: tuple(self._array.shape))
     dtype = property(lambda self: _dtype(*self._array.dtype))
@@ -63,7 +64,7 @@ class RemoteNDArray(NDArray):
         return target.copyfrom(self if isinstance(target, RemoteNDArray) else self.numpy())
 
     def view(self, shape: Any, dtype: str | None = None, relative_byte_offset: int = 0) -> "RemoteNDArray":
-        """The same memory under another shape or dtype."""
+        """The same memory with another shape or dtype."""
         kind = np.empty(0, dtype or self.dtype)
         return RemoteNDArray(function("rpc.View")(self, [int(s) for s in shape], kind, relative_byte_offset)._array, self._whole or self._array)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server of sessions beside this process. Its sessions are Python processes, which have what Python registers, and the compiler;
+"""A server in a child process. Its sessions are Python processes, with the functions that Python registers and with the compiler;
 `tilewright rpc-server` serves without either."""
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .base import program
 
 
 class Process:
-    """A program of ours that listens, and ends with this object."""
+    """A listening child process, ended with this object."""
 
     def __init__(self, verb: str, *options: str, environment: dict[str, str] | None = None):
         self._process = subprocess.Popen([program(), verb, *options], stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}, stdin=subprocess.DEVNULL)
@@ -42,7 +42,7 @@ class Process:
         return self._process.poll() is None
 
     def terminate(self) -> None:
-        """Ends it, and every session that it serves."""
+        """Ends the process and all sessions that it serves."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -63,9 +63,10 @@ def _options(**values: Any) -> list[str]:
 
 
 class Server:
-    """Lets clients with the token run on this machine: `server = rpc.Server(key="cpu")`, `rpc.connect("127.0.0.1", server.port, key="cpu")`.
+    """Lets clients with the token run on this machine: `server = rpc.Server(key="cpu")`, `rpc.connect("127.0.0.1", server.port,
+    key="cpu")`.
 
-    server_init_callback runs in each session before it serves. Errors: RuntimeError (it does not start)."""
+    server_init_callback runs at the start of each session. RuntimeError: the server does not start."""
 
     def __init__(self, host: str = "0.0.0.0", port: int = 9091, port_end: int = 9199, is_proxy: bool = False, tracker_addr: Any = None, key: str = "",
                  load_library: str | None = None, custom_addr: str | None = None, silent: bool = False, no_fork: bool = False,

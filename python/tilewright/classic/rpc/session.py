@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One session, in a Python process that rpc.Server starts: `python -m tilewright.classic.rpc.session`."""
+"""One session in a Python process that rpc.Server starts: `python -m tilewright.classic.rpc.session`."""
 from __future__ import annotations
 
 import argparse
@@ -32,4 +32,4 @@ def main() -> int:
 
 if __name__ == "__main__":
     status = main()
-    os._exit(status)  # what clients left behind is not worth the time
+    os._exit(status)  # skip the cleanup of what clients left behind

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VM programs in sessions of Python, where the compiler of their regions is."""
+"""VM programs in Python sessions, which have the compiler for their regions."""
 from __future__ import annotations
 
 import json
@@ -17,7 +17,8 @@ from ..runtime.vm import Executable
 
 @register_func("tilewright.vm.load", override=True)
 def load(name: str) -> Any:
-    """The program in a file of the session's folder, as a module: facts(), invoke(function, values...), profile(function, values...)."""
+    """Loads a program from a file of the session's folder as a module: facts(), invoke(function, values...), profile(function,
+    values...)."""
     program = Executable(get_global_func("tvm.rpc.server.workpath")(name))._program
     machine = _core.VMMachine(program, 0)
 

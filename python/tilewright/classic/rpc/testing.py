@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that tests of sessions call on the other side, under their classic names."""
+"""Functions that session tests call remotely, under their classic names."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tracker beside this process."""
+"""A tracker in a child process."""
 from __future__ import annotations
 
 import os
@@ -8,7 +8,8 @@ from .server import Process, _options
 
 
 class Tracker:
-    """Knows devices, and gives each request one: `tracker = rpc.tracker.Tracker(port=9190)`. Errors: RuntimeError (it does not start)."""
+    """Manages devices and assigns them to requests: `tracker = rpc.tracker.Tracker(port=9190)`. RuntimeError: the tracker does not
+    start."""
 
     def __init__(self, host: str = "0.0.0.0", port: int = 9190, port_end: int = 9199, silent: bool = False, *, token: str | os.PathLike[str] | None = None,
                  plaintext: bool = False):

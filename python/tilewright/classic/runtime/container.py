@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that programs give: data types and tuples, and the classic names of containers."""
+"""Result values of programs (data types and tuples), and the classic container classes."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -38,14 +38,14 @@ def _as_tensor(value: Any) -> Any:
 
 
 class Object:
-    """The root of the classic classes: everything that lives in the compiler or the runtime is one of them for isinstance."""
+    """Root of the classic classes: isinstance holds for every object of the compiler or the runtime."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
 
 
 class ObjectGeneric:
-    """Objects that stand for an object: `asobject()` gives it."""
+    """Base of wrappers: `asobject()` returns the wrapped object."""
 
     def asobject(self) -> Any:
         raise NotImplementedError(f"a {type(self).__name__} has no asobject")
@@ -59,7 +59,7 @@ class String(str):
 
 
 class Array(list):
-    """A list, under its classic name; equal to tuples of the same elements, too."""
+    """A list, under its classic name; also compares equal to tuples."""
 
     def __eq__(self, other: object) -> bool:
         return list.__eq__(self, list(other)) if isinstance(other, (list, tuple)) else NotImplemented
@@ -82,7 +82,7 @@ class Array(list):
 
 
 class Map(dict):
-    """A dict, under its classic name; its items are a list."""
+    """A dict, under its classic name; `items()` is a list."""
 
     def items(self) -> list[tuple[Any, Any]]:  # type: ignore[override]
         return list(super().items())
@@ -95,7 +95,7 @@ class Map(dict):
 
 
 class Sizes(tuple):
-    """Dimensions of a type; equal to lists of the same ones, too."""
+    """The dimensions of a type; also compares equal to lists."""
 
     def __eq__(self, other: object) -> bool:
         return tuple.__eq__(self, tuple(other)) if isinstance(other, (list, tuple)) else NotImplemented
@@ -115,14 +115,14 @@ class Sizes(tuple):
 
 
 class ShapeTuple(Sizes):
-    """Sizes that are numbers, under their classic name."""
+    """A tuple of integers, under its classic name."""
 
     def __new__(cls, shape: Any = ()) -> "ShapeTuple":
         return super().__new__(cls, (int(d) for d in shape))
 
 
 def getitem_helper(obj: Any, elem_getter: Any, length: int, idx: Any) -> Any:
-    """An element, or a list of them for a slice, of what has a getter and a length."""
+    """An element, or a list of elements for a slice, by a getter and a length."""
     if isinstance(idx, slice):
         return [elem_getter(obj, i) for i in range(*idx.indices(length))]
     if not -length <= idx < length:
@@ -131,7 +131,7 @@ def getitem_helper(obj: Any, elem_getter: Any, length: int, idx: Any) -> Any:
 
 
 def convert_to_object(value: Any, span: Any = None) -> Any:
-    """Python's lists, dicts, strings and numbers as the classic containers."""
+    """Converts lists, dicts, strings and numbers to the classic containers."""
     from ..tir import FloatImm, IntImm
     if isinstance(value, (Array, Map, String, ShapeTuple)) or hasattr(value, "dtype"):
         return value
@@ -153,7 +153,7 @@ def convert_to_object(value: Any, span: Any = None) -> Any:
 
 
 def convert(value: Any, span: Any = None) -> Any:
-    """A callable as a Function, other Python values as the classic containers."""
+    """Converts callables to Function, other Python values to the classic containers."""
     from ..registry import convert as convert_function
     return convert_function(value) if callable(value) else convert_to_object(value)
 

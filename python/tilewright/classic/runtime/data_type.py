@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of a dtype with its parts."""
+"""Parses dtype strings."""
 from __future__ import annotations
 
 import re
@@ -13,7 +13,7 @@ _CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4}
 
 
 class DataType(str):
-    """`DataType("float32")`, `DataType("int8x4")`. ValueError for a text that names no dtype."""
+    """`DataType("float32")`, `DataType("int8x4")`. ValueError for an invalid dtype."""
 
     type_code: int
     bits: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ahead-of-time executor: the whole model is one generated function, which runs on the caller's thread."""
+"""The ahead-of-time executor: the whole model is one generated function, run on the caller's thread."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ class AotModule:
 
     def __init__(self, module: Module):
         self.module = module
-        self._bound: dict[Any, Any] = {}  # memory that inputs and outputs were told to use
+        self._bound: dict[Any, Any] = {}  # caller's tensors that back inputs and outputs
 
     def set_input(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
-        """Copies, in the input's dtype as GraphModule does; keywords that are no inputs are ignored, as in the classic stack."""
+        """Copies, with the conversions of GraphModule; keywords that are not inputs are ignored, as in the classic stack."""
         if key is not None:
             dtypes = self.get_input_info()[1]
             name = list(dtypes)[key] if isinstance(key, int) and 0 <= key < len(dtypes) else key
-            if self.module.type_key == "rpc" and not isinstance(value, NDArray):  # straight into its memory: a small device has no room for another copy
+            if self.module.type_key == "rpc" and not isinstance(value, NDArray):  # written in place: a small device has no memory for a second copy
                 self.get_input(key).copyfrom(as_dtype(value, dtypes.get(str(name))))
                 self._set_named(params)
                 return
@@ -34,7 +34,7 @@ class AotModule:
                 self.set_input(name, tensor)
 
     def set_input_zero_copy(self, key: int | str, value: Any) -> None:
-        """Uses the tensor's memory until it is set again."""
+        """Makes the tensor's memory the input until it is set again."""
         self.module["set_input_zero_copy"](key, as_array(value))
         self._bound["in", key] = value
 
@@ -54,25 +54,25 @@ class AotModule:
         return self.module["get_num_inputs"]()
 
     def get_input_index(self, name: str) -> int:
-        """-1 when there is no such input."""
+        """The index of an input by name, or -1."""
         return self.module["get_input_index"](name)
 
     def get_input_name(self, index: int) -> str:
         return self.module["get_input_info"]()[index][0]
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
-        """Shapes and dtypes by name."""
+        """Shapes and dtypes of the inputs by name."""
         infos = self.module["get_input_info"]()
         return {name: tuple(shape) for name, shape, _ in infos}, {name: dtype for name, _, dtype in infos}
 
     def get_input(self, index: int | str, out: NDArray | None = None) -> NDArray:
-        """A view of the input's memory, or `out` with its values."""
+        """A view of the input's memory; or `out`, filled with its values."""
         if out is None:
             return self.module["get_input"](index)
         return self.module._fill("get_input", index, out)
 
     def get_output(self, index: int | str, out: NDArray | None = None) -> NDArray:
-        """A view of the output's memory, which the next run changes, or `out` with its values."""
+        """A view of the output's memory, which the next run overwrites; or `out`, filled with its values."""
         if out is None:
             return self.module["get_output"](index)
         return self.module._fill("get_output", index, out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules: functions that belong together, and what they import."""
+"""Modules: collections of functions, and the modules that they import."""
 from __future__ import annotations
 
 import os
@@ -16,7 +16,7 @@ from .ndarray import SESSION_STEP, Device, NDArray, array, as_array
 
 
 class BenchmarkResult:
-    """Seconds of one call. `results` has one entry for each repeat."""
+    """Seconds of one call. `results` has one entry per repeat."""
 
     def __init__(self, results: Any):
         self.results = list(results)
@@ -43,13 +43,13 @@ class BenchmarkResult:
 
 
 class Module:
-    """A module of the runtime: `module["name"](...)` calls a function of it."""
+    """A runtime module: `module["name"](...)` calls one of its functions."""
 
     entry_name = "__tvm_main__"
 
     def __init__(self, handle: Any, path: str | None = None):
         self._handle = handle
-        self._path = path  # where it was loaded from
+        self._path = path  # the file that it was loaded from
 
     @property
     def __tw_handle__(self) -> Any:
@@ -59,31 +59,31 @@ class Module:
     def type_key(self) -> str:
         return self._handle.type_key
 
-    format = ""  # of what `save` writes: "o" where that is an object for a linker
-    is_dso_exportable = False  # whether an exported library holds it as code
+    format = ""  # of the output of `save`: "o" if it is an object file
+    is_dso_exportable = False  # whether an exported library contains it as code
 
     def get_function(self, name: str, query_imports: bool = False) -> Any:
-        """The function. AttributeError when there is none."""
+        """The function. AttributeError if there is none."""
         found = self._handle.get_function(name, query_imports)
         if found is None:
             raise AttributeError(f"Module has no function '{name}'")
         return _Wrapped(found)
 
     def _session_function(self, name: str) -> Any:
-        """Of a module in another process: a global function there."""
+        """For a module of a remote process: one of its global functions."""
         return self._handle.get_function(f"__session__:{name}", False)
 
     def _session_device(self) -> Device:
         return Device(1 + self._handle.get_function("__session_step__", False)())
 
     def _taken(self, value: Any) -> Any:
-        """A tensor as the module's functions take it: for one in another process, there."""
+        """Moves a tensor to the module's process if it is remote."""
         if self.type_key != "rpc" or isinstance(value, NDArray) and value.device.device_type >= SESSION_STEP:
             return value
         return array(value, self._session_device())
 
     def _fill(self, function: str, index: Any, out: NDArray) -> NDArray:
-        """What the function gives of an index, in `out`, wherever that lies."""
+        """Copies to `out`, local or remote, what the function returns for an index."""
         if self.type_key == "rpc" and out.device.device_type < SESSION_STEP:
             return self[function](index).copyto(out)
         self[function](index, out)
@@ -110,7 +110,7 @@ class Module:
         return [Module(m) for m in self._handle.imports]
 
     def get_source(self, fmt: str = "") -> str:
-        """What the module shows of itself; empty where that is nothing."""
+        """The module's source text; empty if it has none."""
         found = self._handle.get_function("get_source", False)
         return "" if found is None else found(fmt)
 
@@ -118,7 +118,7 @@ class Module:
         return self._handle.save()
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
-        """Writes the module's bytes. Error: 101 (a kind that has none)."""
+        """Writes the module's bytes. Error 101: this kind cannot be saved."""
         data = self.save_to_bytes()
         with open(file_name, "wb") as file:
             file.write(data)
@@ -126,9 +126,9 @@ class Module:
     def time_evaluator(self, func_name: str, dev: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0,
                        limit_zero_time_iterations: int = 100, cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1,
                        f_preproc: str = "") -> Callable[..., BenchmarkResult]:
-        """A function that calls `func_name` as often as asked, in the runtime, and says how long one call took. f_preproc: a global function
-        that is called with the same arguments before each repeat, outside of the measured time."""
-        if self.type_key == "rpc":  # measured there
+        """A function that calls `func_name` repeatedly inside the runtime and returns the time of one call. f_preproc: a global function
+        that is called with the same arguments before each repeat and not timed."""
+        if self.type_key == "rpc":  # timed remotely
             where = dev or (1, 0)
             there = self._session_function("runtime.RPCTimeEvaluator")(self._handle, func_name, where[0] % SESSION_STEP, where[1], number, repeat, min_repeat_ms, cooldown_interval_ms,
                                                                       repeats_to_cooldown, f_preproc)
@@ -159,7 +159,7 @@ class Module:
 
 
 class _Wrapped:
-    """A function whose module results are Module objects."""
+    """A function whose module results are wrapped as Module."""
 
     def __init__(self, function: Any):
         self._function = function
@@ -170,7 +170,7 @@ class _Wrapped:
 
 
 class _Kind:
-    """What create_module gives the runtime: functions by name, and the bytes."""
+    """Callbacks of create_module for the runtime: functions by name, and the serialised bytes."""
 
     def __init__(self, functions: Any, save: Callable[[], bytes] | bytes | None):
         self._functions = functions
@@ -183,13 +183,14 @@ class _Kind:
 
 def create_module(type_key: str, functions: Mapping[str, Callable[..., Any]] | Callable[[str], Any],
                   save: Callable[[], bytes] | bytes | None = None) -> Module:
-    """A module of a kind of your own. `functions`: callables by name, or one that gives them. `save`: the bytes from which the
-    global function runtime.module.loadbinary_<type_key> makes the module again; without them it cannot be exported."""
+    """Creates a module of a custom kind. `functions`: callables by name, or a function that returns them. `save`: returns bytes from
+    which the global function runtime.module.loadbinary_<type_key> restores the module; without it the module cannot be exported."""
     return Module(_core.create_module(type_key, _Kind(functions, save)))
 
 
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
-    """Loads a library (.so), links and loads objects (.o, .a), LLVM IR (.ll, .bc) and archives of them (.tar), or asks runtime.module.loadfile_<format>.
+    """Loads a library (.so), links and loads objects (.o, .a), LLVM IR (.ll, .bc) and archives of them (.tar), or calls
+    runtime.module.loadfile_<format>.
 
     Errors: 102, 501 (damaged), 502 (version), 503 (CPU), 507 (no such loader)."""
     path = os.fspath(path)
@@ -203,7 +204,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     return Module(_core.load_module_file(path, fmt), os.path.abspath(path))
 
 
-# Kinds of modules that other people's kernels run: libtilewright_<name>.so, beside the runtime, is opened when there is one.
+# Module kinds run by external kernel libraries: libtilewright_<name>.so beside the runtime is loaded if it exists.
 KERNEL_LIBRARIES = {"cblas_json": "cblas", "dnnl_json": "dnnl"}
 
 
@@ -212,7 +213,7 @@ def kernel_library(name: str) -> str:
 
 
 class StaticLibrary(Module):
-    """An object that goes into the libraries of the modules that import it, as it is."""
+    """An object file that is linked into the libraries of modules that import it."""
 
     format, is_dso_exportable = "o", True
 
@@ -226,14 +227,14 @@ class StaticLibrary(Module):
 
 
 def load_static_library(path: str | os.PathLike[str], func_names: Iterable[str] = ()) -> StaticLibrary:
-    """An object file to import into a module: export_library links it in. func_names: what it defines, for `get_func_names`. ValueError:
-    another kind of file."""
+    """Wraps an object file as a module: export_library links it in. func_names: its functions, for `get_func_names`. ValueError: another
+    kind of file."""
     return StaticLibrary(os.fspath(path), func_names)
 
 
 def system_lib(symbol_prefix: str = "") -> Module:
     """What is linked into the process: models built with Runtime("cpp", {"system-lib": True}), as imported modules and by name, and
-    functions that C code registered. symbol_prefix goes before the names that are asked for."""
+    functions registered by C code. symbol_prefix is prepended to looked-up names."""
     module = get_global_func("runtime.SystemLib")()
     return Module(module) if not symbol_prefix else create_module("system_lib", lambda name: module.get_function(symbol_prefix + name, False))
 
@@ -243,7 +244,7 @@ def _text(data: bytes) -> bytes:
 
 
 class CSourceModule(Module):
-    """C source: it is compiled into the library that imports it, which then has its functions. Alone it runs nothing."""
+    """C source that is compiled into the library that imports it, which then has its functions. It cannot run by itself."""
 
     format, is_dso_exportable = "c", True
 
@@ -285,13 +286,13 @@ class CSourceModule(Module):
 
 
 def CSourceModuleCreate(code: str, fmt: str = "c", func_names: Iterable[str] = (), const_vars: Iterable[str] = ()) -> CSourceModule:
-    """A module of C source: its functions have the classic packed convention (docs/external-codegen.md)."""
+    """A module of C source whose functions use the classic packed calling convention (docs/external-codegen.md)."""
     return CSourceModule(code, fmt, func_names, const_vars)
 
 
 def import_tree(modules: Iterable[Module], saved: Iterable[tuple[str, bytes, int]] = (), linked: Iterable[str] = ()) -> bytes:
-    """The records of docs/runtime.md for a library that imports `modules`, after modules that are bytes already: (type key, bytes, which of
-    them imports it: 0 is the library). `linked`: functions of C source that is compiled into the library."""
+    """The import records (docs/runtime.md) of a library that imports `modules`, after already serialised modules: (type key, bytes,
+    index of the importer, 0 for the library). `linked`: functions of C source that is compiled into the library."""
     records = list(saved)
     if names := list(linked):
         records.append(("linked_functions", struct.pack("<Q", len(names)) + b"".join(_text(n.encode()) for n in names), 0))
@@ -322,7 +323,7 @@ def import_tree(modules: Iterable[Module], saved: Iterable[tuple[str, bytes, int
 
 
 def _pack_imports_to_llvm(module: Any, system_lib: bool = False, target: str = "llvm", symbol_prefix: str = "") -> Any:
-    """What a module imports as an object of its own, devc.o: a module whose bytes, or get_object(), are those of the file."""
+    """The modules that a module imports, as the object file devc.o: a module whose bytes, or get_object(), are that file's."""
     from ..target import Target
     imports = (module if isinstance(module, Module) else Module(module)).imported_modules
     if not imports:
@@ -337,7 +338,7 @@ register_func("runtime.module.link_ir", lambda path, output: _core.compile_ir(pa
 
 
 def enabled(target: str) -> bool:
-    """Whether code is generated for the target, or the device is there."""
+    """Whether there is a code generator for the target, or the device exists."""
     from ..target import Target
     if target == "cpu":
         return True
@@ -348,12 +349,12 @@ def enabled(target: str) -> bool:
 
 
 def num_threads() -> int:
-    """Threads that an executor starts by default."""
+    """The number of threads that an executor uses by default."""
     return get_global_func("runtime.NumThreads")()
 
 
 def save_param_dict(params: Mapping[str, Any]) -> bytearray:
-    """Tensors by name as the bytes of a .params file (the classic layout)."""
+    """Serialises tensors by name as a .params file (the classic layout)."""
     if not isinstance(params, Mapping):
         raise TypeError(f"params are tensors by name, not a {type(params).__name__}")
     flat: list[Any] = []
@@ -363,7 +364,7 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
 
 
 def load_param_dict(param_bytes: bytes) -> dict[str, NDArray]:
-    """Errors: 501 (damaged)."""
+    """Reads the bytes of a .params file. Error 501: damaged."""
     return {name: value for name, value in get_global_func("runtime.LoadParams")(bytes(param_bytes))}
 
 
@@ -373,7 +374,7 @@ def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[s
 
 
 def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, NDArray]:
-    """Errors: 501 (damaged)."""
+    """Reads a .params file. Error 501: damaged."""
     with open(path, "rb") as file:
         return load_param_dict(file.read())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors in host memory, exchanged with numpy and everything that speaks DLPack without a copy."""
+"""Tensors in host memory, exchanged without copies with numpy and all libraries that support DLPack."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -8,13 +8,13 @@ import numpy as np
 
 from ...arrays import as_array
 
-# Devices of sessions (docs/rpc.md) are those of the other side, and this for each session.
+# Device types of sessions (docs/rpc.md): the remote device's type, plus this step for each session.
 SESSION_STEP = 128
-_remote: Any = None  # the functions of install_remote, from the first import of rpc on
+_remote: Any = None  # hooks of install_remote, set when rpc is first imported
 
 
 def install_remote(cls: type, empty: Any, attribute: Any, sync: Any) -> None:
-    """What rpc adds here: the class of tensors in other processes, and what their devices do."""
+    """Registers the hooks of rpc: the class of remote tensors, and the operations on their devices."""
     global _remote
     _remote = (cls, empty, attribute, sync)
 
@@ -31,7 +31,7 @@ class _DeviceFields(NamedTuple):
 
 
 class Device(_DeviceFields):
-    """Where a tensor lies or a model runs. Any can be named; only the CPU exists."""
+    """Where a tensor is stored or a model runs. Any device can be named, but only the CPU exists."""
     __slots__ = ()
     STR2MASK, MASK2STR = _NAMES, _TYPES
 
@@ -41,12 +41,12 @@ class Device(_DeviceFields):
             return bool(_remote[2](self, 0))
         return self.device_type == 1 and self.device_id == 0
 
-    # What the classic stack asks devices about; there is no answer for the CPU, and no other device.
+    # Device properties of the classic interface: None, since the CPU has none of them and there is no other device.
     device_name = compute_version = max_threads_per_block = warp_size = max_shared_memory_per_block = max_clock_rate = None
     multi_processor_count = max_thread_dimensions = api_version = driver_version = total_global_memory = l2_cache_size_bytes = None
 
     def sync(self, stream: Any = None) -> None:
-        """Nothing is ever under way on the CPU; a session's device says so itself."""
+        """Waits for the device. CPU calls are synchronous; remote devices are asked."""
         if self.device_type >= SESSION_STEP:
             _remote[3](self)
 
@@ -75,7 +75,7 @@ cuda, gpu, rocm, opencl, metal, vulkan, vpi, ext_dev, hexagon, webgpu = map(
 
 
 def device(name: Any, device_id: int = 0) -> Device:
-    """`device("llvm")`, `device("cpu", 0)`, `device("cuda:1")`, a target or a device's number. ValueError for a name that is none."""
+    """`device("llvm")`, `device("cpu", 0)`, `device("cuda:1")`, a target or a device type's number. ValueError for an unknown device."""
     if isinstance(name, Device):
         return name
     if isinstance(name, int):
@@ -96,16 +96,17 @@ def _on_cpu(given: Device) -> Device:
 
 
 def as_dtype(value: Any, dtype: str | None) -> np.ndarray:
-    """as_array, converted to the dtype where both are of one kind, or nothing is lost. Other values stay, for whoever takes them to refuse."""
+    """as_array, converted to the dtype if both are of the same kind or the conversion is lossless. Other values are returned unchanged,
+    to be rejected by the callee."""
     array = as_array(value)
     if dtype is None or str(array.dtype) == dtype or not hasattr(np, dtype) and dtype != "bool" or not np.can_cast(array.dtype, dtype, "same_kind"):
-        return array  # numpy has no bfloat16 and its like
+        return array  # numpy has no bfloat16 and other special dtypes
     return array.astype(dtype)
 
 
 class NDArray:
-    """A host tensor. `numpy()` copies, as in the classic stack; `numpy.asarray(t)`, `numpy.from_dlpack(t)` and
-    `torch.from_dlpack(t)` look at the same memory."""
+    """A host tensor. `numpy()` copies, as in the classic stack; `numpy.asarray(t)`, `numpy.from_dlpack(t)` and `torch.from_dlpack(t)`
+    share its memory."""
 
     __array_priority__ = 10
 
@@ -146,8 +147,8 @@ class NDArray:
         return self._array.copy() if copy else self._array
 
     def copyfrom(self, source: Any) -> "NDArray":
-        """Takes the values of a tensor of the same shape; of an array in another dtype of the same kind, too. Errors: ValueError (shape), TypeError
-        (dtype)."""
+        """Copies values from a tensor of the same shape, or from an array whose dtype is of the same kind. Errors: ValueError (shape),
+        TypeError (dtype)."""
         if not isinstance(source, NDArray):
             source = as_dtype(source, self.dtype)
         source = as_array(source)
@@ -157,7 +158,7 @@ class NDArray:
         return self
 
     def copyto(self, target: "NDArray | Device", mem_scope: str | None = None) -> "NDArray":
-        """Copies into a tensor, or to a device. Errors: ValueError (shape, device), TypeError (dtype)."""
+        """Copies to a tensor, or to a device. Errors: ValueError (shape, device), TypeError (dtype)."""
         if isinstance(target, Device):
             return array(self, target, mem_scope) if target.device_type >= SESSION_STEP else NDArray(self._array.copy(), _on_cpu(target))
         if not isinstance(target, NDArray):
@@ -180,7 +181,7 @@ class NDArray:
         return self._array.__dlpack_device__()
 
     def to_dlpack(self) -> Any:
-        """A DLPack capsule, for torch.utils.dlpack.from_dlpack and its like."""
+        """A DLPack capsule, for torch.utils.dlpack.from_dlpack and similar functions."""
         return self.__dlpack__()
 
     def same_as(self, other: Any) -> bool:
@@ -191,7 +192,7 @@ class NDArray:
 
 
 def array(arr: Any, device: Device = cpu(), mem_scope: str | None = None, ctx: Device | None = None) -> NDArray:
-    """A copy of the values. ValueError for a device that does not exist, TypeError for what are no numbers."""
+    """A copy of the values. ValueError for a device that does not exist, TypeError for values that are not numbers."""
     if isinstance(arr, (str, bytes)):
         raise TypeError(f"an array holds numbers, not {arr!r}")
     if (ctx or device).device_type >= SESSION_STEP:
@@ -201,14 +202,14 @@ def array(arr: Any, device: Device = cpu(), mem_scope: str | None = None, ctx: D
 
 
 def empty(shape: Any, dtype: Any = "float32", device: Device = cpu(), mem_scope: str | None = None, ctx: Device | None = None) -> NDArray:
-    """Room for values, which are undefined."""
+    """An uninitialised tensor."""
     if (ctx or device).device_type >= SESSION_STEP:
         return _remote[1](shape, dtype, ctx or device, mem_scope)
     return NDArray(np.empty(shape, dtype), _on_cpu(ctx or device))
 
 
 class _Capsule:
-    """A DLPack capsule of the old exchange, as an object of the new one."""
+    """Presents a capsule of the old DLPack protocol through the new one."""
 
     def __init__(self, capsule: Any):
         self._capsule = capsule
@@ -221,7 +222,7 @@ class _Capsule:
 
 
 class _Writable:
-    """An array's memory without numpy's mark that it is read-only, which everything of the old exchange gets."""
+    """An array's memory without numpy's read-only flag, which everything exchanged by the old protocol has."""
 
     def __init__(self, array: np.ndarray):
         self._array = array
@@ -229,18 +230,18 @@ class _Writable:
 
 
 def from_dlpack(tensor: Any) -> NDArray:
-    """The same memory as a tensor of another library: an object with __dlpack__, or a capsule, which is used up."""
+    """Shares the memory of another library's tensor: an object with __dlpack__, or a capsule, which is consumed."""
     if type(tensor).__name__ != "PyCapsule" and not hasattr(tensor, "__dlpack__"):
         raise TypeError(f"a {type(tensor).__name__} cannot be exchanged by DLPack; nd.array copies values")
     try:
         capsule = tensor if type(tensor).__name__ == "PyCapsule" else tensor.__dlpack__()
-    except BufferError:  # read-only memory, which the old exchange cannot say
+    except BufferError:  # read-only memory, which the old protocol cannot express
         return NDArray(np.from_dlpack(tensor))
     return NDArray(np.asarray(_Writable(np.from_dlpack(_Capsule(capsule)))))
 
 
 def from_numpy(tensor: np.ndarray) -> NDArray:
-    """The same memory as a numpy array."""
+    """Shares a numpy array's memory."""
     return NDArray(np.asarray(tensor))
 
 

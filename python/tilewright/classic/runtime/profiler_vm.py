@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The VM under its classic profiling name; every VirtualMachine can `profile`."""
+"""The classic profiling VM class; every VirtualMachine can `profile`."""
 from __future__ import annotations
 
 import re
@@ -8,7 +8,7 @@ from typing import Any
 from .profiling import Report
 from .vm import VirtualMachine
 
-_FIRST_CALLS = 3  # the first ones interpret or compile their regions: rows of another kind than what a script waits for
+_FIRST_CALLS = 3  # the first calls interpret or compile regions, so that their rows would not be representative
 
 
 def enabled() -> bool:
@@ -16,8 +16,8 @@ def enabled() -> bool:
 
 
 class VirtualMachineProfiler(VirtualMachine):
-    """`VirtualMachineProfiler(exe, device).profile(x)` is a runtime.profiling.Report whose kernels have the classic names of what they compute:
-    "vm_mod_fused_nn_dense_nn_relu". Regions are compiled before it."""
+    """`VirtualMachineProfiler(exe, device).profile(x)` returns a runtime.profiling.Report with classic kernel names:
+    "vm_mod_fused_nn_dense_nn_relu". Regions are compiled beforehand."""
 
     def profile(self, *args: Any, func_name: str = "main", collectors: Any = None, **kwargs: Any) -> Report:
         if args or kwargs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of where the time of a run goes, in the classic form."""
+"""Profiling reports in the classic form."""
 from __future__ import annotations
 
 import json
@@ -34,7 +34,7 @@ class Ratio(NamedTuple):
         return f"{self.ratio:.3f}"
 
 
-# A value's type in the JSON form.
+# Keys of value types in the JSON form.
 _JSON = {Duration: "microseconds", Count: "count", Percent: "percent", Ratio: "ratio"}
 
 
@@ -49,7 +49,7 @@ def _from_json(value: dict[str, Any]) -> Any:
 
 
 class Report:
-    """`calls`: one row for each kernel call in the order of the run; `device_metrics`: totals; `configuration`."""
+    """`calls`: one row per kernel call in execution order; `device_metrics`: totals; `configuration`."""
 
     def __init__(self, calls: list[dict[str, Any]], device_metrics: dict[str, dict[str, Any]], configuration: dict[str, Any], trace: str = "",
                  text: str = ""):
@@ -61,7 +61,7 @@ class Report:
 
     @classmethod
     def of_profile(cls, text: str, table: str = "", trace: str = "") -> "Report":
-        """From the JSON of a profile (docs/runtime.md)."""
+        """From a profile's JSON (docs/runtime.md)."""
         given = json.loads(text)
         total = given["total_us"] or 1.0
         calls = [{"Name": step["kernel"], "Duration (us)": Duration(step["mean_us"]), "Percent": Percent(100 * step["mean_us"] / total), "Device": "cpu0",
@@ -74,7 +74,7 @@ class Report:
 
     @classmethod
     def of_steps(cls, steps: list[tuple[str, str, int]], threads: int, target: str, table: str = "", trace: str = "") -> "Report":
-        """From the steps of a VM program in their order: name, source, nanoseconds."""
+        """From the steps of a VM program in execution order: name, source, nanoseconds."""
         total = sum(ns for *_, ns in steps) / 1e3
         calls = [{"Name": name, "Duration (us)": Duration(ns / 1e3), "Percent": Percent(100 * ns / 1e3 / (total or 1.0)), "Device": "cpu0", "Count": Count(1),
                   "Nodes": source} for name, source, ns in steps]
@@ -83,7 +83,7 @@ class Report:
         return cls(calls, metrics, {**known, "Executor": "VM", "Target": target}, trace, table)
 
     def table(self, sort: bool = True, aggregate: bool = True, col_sums: bool = True) -> str:
-        """Rows of the same kernel and shapes together, the longest first, then sums and totals."""
+        """One row per kernel and shapes, longest first, then sums and totals."""
         rows = [dict(call) for call in self.calls]
         if aggregate:
             merged: dict[tuple[str, str], dict[str, Any]] = {}
@@ -130,7 +130,7 @@ class Report:
 
     @classmethod
     def from_json(cls, text: str) -> "Report":
-        """ValueError for text that is no report."""
+        """ValueError if the text is not a report."""
         try:
             given = json.loads(text)
             plain = [[{k: _from_json(v) for k, v in row.items()} for row in rows]
@@ -140,11 +140,11 @@ class Report:
         return cls(plain[0], dict(zip(given["device_metrics"], plain[1])), plain[2][0])
 
     def trace(self) -> str:
-        """Chrome's trace event format, for chrome://tracing and Perfetto."""
+        """The report in Chrome's trace event format, for chrome://tracing and Perfetto."""
         return self._trace
 
     def roofline(self) -> str:
-        """The table with rates: what of the machine each step reaches."""
+        """The table with achieved rates relative to the machine's peaks."""
         return self._text
 
     def __str__(self) -> str:
@@ -152,18 +152,18 @@ class Report:
 
 
 class MetricCollector:
-    """Base of what counts events of a processor. There are no counters here: reports have durations."""
+    """Base class of hardware event counters. None are available here: reports only have durations."""
 
 
 class DeviceWrapper:
-    """A device, where an object is asked for."""
+    """A device as an object."""
 
     def __init__(self, dev: Any):
         self.device = dev
 
 
 def profile_function(mod: Any, dev: Any, collectors: Any = None, func_name: str | None = None, warmup_iters: int = 10) -> Any:
-    """A function that runs one of the module's and gives its metrics by name: the duration."""
+    """A function that runs a function of the module and returns its metrics by name: the duration."""
     function = mod[func_name or mod.entry_name]
 
     def run(*args: Any) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A VM program in another process (docs/rpc.md): it runs there, for there its regions meet their sizes."""
+"""A VM program in a remote process (docs/rpc.md). All of it runs there, because regions are compiled for sizes known only at run time."""
 from __future__ import annotations
 
 import json
@@ -10,18 +10,18 @@ import numpy as np
 from .module import Module
 from .ndarray import NDArray
 
-_TUPLE = "#tuple"  # [this, tag, fields]: a tuple or a value of a data type among the arguments and results
+_TUPLE = "#tuple"  # [this, tag, fields]: encodes tuples and values of data types in arguments and results
 
 
 def encode(value: Any, place: Any) -> Any:
-    """A value of a machine as an argument or a result of functions; place(array): where its tensors go."""
+    """Encodes a VM value for a remote call; place(array) returns the tensor to send."""
     if isinstance(value, tuple):
         return [_TUPLE, value[0], [encode(field, place) for field in value[1]]]
     return place(value) if isinstance(value, np.ndarray) else value
 
 
 def decode(value: Any, array: Any) -> Any:
-    """Back; array(tensor): what becomes of a tensor."""
+    """The inverse of encode; array(tensor) converts each tensor."""
     if isinstance(value, list) and value[:1] == [_TUPLE]:
         return value[1], [decode(field, array) for field in value[2]]
     return array(value) if isinstance(value, NDArray) else value

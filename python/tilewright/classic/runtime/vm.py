@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VM programs at run time: models with free sizes, recursion, branches and data types."""
+"""VM programs at run time: models with dynamic sizes, recursion, branches and data types."""
 from __future__ import annotations
 
 import os
@@ -17,7 +17,7 @@ from .remote_vm import RemoteProgram
 
 
 class Library:
-    """The regions of a program as a library: `lib.export_library("mod.so")`, and `runtime.load_module` reads it back."""
+    """A program as a library: `lib.export_library("mod.so")`, read back by `runtime.load_module`."""
 
     type_key = "vm"
 
@@ -25,7 +25,7 @@ class Library:
         self._program = program
 
     def export_library(self, file_name: str | os.PathLike[str], fcompile: Any = None, addons: Any = None, workspace_dir: str | None = None, **kwargs: Any) -> str:
-        """Writes the program, bytecode included: `tilewright run` takes it, too. Errors: 103, 403."""
+        """Writes the program with its bytecode; `tilewright run` accepts it too. Errors: 103, 403."""
         if fcompile is not None or addons or kwargs:
             raise NotImplementedError("a VM program is written without a compiler of the caller's: export_library(file_name)")
         self._program.export_library(os.fspath(file_name), "default")
@@ -33,7 +33,7 @@ class Library:
 
 
 def _program_of(library: Any) -> Any:
-    """The program in a Library, in a library that load_module read, or in a file."""
+    """The program of a Library, of a library read by load_module, or of a file."""
     if isinstance(library, Library):
         return library._program
     if getattr(library, "type_key", "") == "rpc":
@@ -46,7 +46,7 @@ def _program_of(library: Any) -> Any:
 
 
 class Executable:
-    """A compiled program: bytecode, constants and the regions that become kernels when their sizes are known."""
+    """A compiled program: bytecode, constants, and the regions that are compiled to kernels once their sizes are known."""
 
     def __init__(self, mod: Any):
         self._program = mod if isinstance(mod, (_core.VMProgram, RemoteProgram)) else _program_of(mod)
@@ -67,13 +67,13 @@ class Executable:
 
     @staticmethod
     def load_exec(bytecode: bytes | bytearray, lib: Any) -> "Executable":
-        """From both parts. Errors: 501 (damaged, or parts that do not belong together), 502 (another version)."""
+        """The inverse of save. Errors: 501 (damaged, or parts of different programs), 502 (another version)."""
         if not isinstance(bytecode, (bytes, bytearray)):
             raise TypeError(f"bytecode is expected to be the type of bytearray or TVMByteArray, but received {type(bytecode)}")
         return Executable(_program_of(lib).with_code(bytes(bytecode)))
 
     def move_late_bound_consts(self, path: str | os.PathLike[str], byte_limit: int) -> None:
-        """Constants of at least `byte_limit` bytes leave the bytecode for a .params file, to be bound again before it runs."""
+        """Moves constants of at least `byte_limit` bytes from the bytecode to a .params file; they must be bound before a run."""
         data = self._program.late_bound_constants(int(byte_limit))
         with open(path, "wb") as file:
             file.write(data)
@@ -124,7 +124,7 @@ class Executable:
                 f"  Instructions (#{sum(n for *_, n in functions)})\n")
 
     def get_function_params(self, func_name: str) -> list[str]:
-        """Errors: ValueError for a function that is not there."""
+        """The parameter names of a function. ValueError: no such function."""
         for name, params, *_ in self._program.functions:
             if name == func_name:
                 return list(params)
@@ -132,7 +132,7 @@ class Executable:
 
 
 class VirtualMachine:
-    """Runs an executable: `vm.run(x)`, `vm.invoke("main", x, y=...)`. Regions are compiled for the sizes they meet and kept."""
+    """Runs an executable: `vm.run(x)`, `vm.invoke("main", x, y=...)`. Regions are compiled for each combination of sizes and cached."""
 
     NAIVE_ALLOCATOR = 1
     POOLED_ALLOCATOR = 2
@@ -156,7 +156,7 @@ class VirtualMachine:
         return self
 
     def __getitem__(self, name: str) -> Any:
-        """The classic functions of the module: "invoke", "set_input", "get_output" ..."""
+        """The classic functions by name: "invoke", "set_input", "get_output" ..."""
         made = {"invoke": self._invoke_set, "get_output": lambda i: self.get_outputs()[i], "get_num_outputs": lambda: len(self.get_outputs()),
                 "set_input": self.set_input, "set_one_input": self.set_one_input, "invoke_stateful": self.invoke_stateful,
                 "get_input_index": lambda n, f="main": self.get_input_index(n, f)}.get(name)
@@ -180,7 +180,7 @@ class VirtualMachine:
         return [_to_core(given[n], *dtypes.get(n, (None, None)), name=n) for n in names]
 
     def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
-        """Arguments of the next invocation of a function. Errors: ValueError for a wrong number, unknown names, shapes or dtypes."""
+        """Sets the arguments of a function's next invocation. ValueError for a wrong number, unknown names, shapes or dtypes."""
         self._inputs[func_name] = self._arguments(func_name, args, kwargs)
 
     def set_one_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
@@ -195,7 +195,7 @@ class VirtualMachine:
         held[index] = _to_core(value, name=names[index])
 
     def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
-        """The result: an NDArray, or an ADT of them. Without arguments: on those that set_input gave."""
+        """The result: an NDArray, or an ADT of them. Without arguments it uses those of set_input."""
         if args or kwargs:
             self.set_input(func_name, *args, **kwargs)
         return self._invoke_set(func_name)
@@ -214,11 +214,11 @@ class VirtualMachine:
         return self.invoke("main", *args, **kwargs)
 
     def invoke_stateful(self, func_name: str, *args: Any, **kwargs: Any) -> None:
-        """Like invoke; `get_outputs` has the result."""
+        """As invoke; `get_outputs` returns the result."""
         self.invoke(func_name, *args, **kwargs)
 
     def set_outputs(self, func_name: str, *args: Any) -> None:
-        """Tensors that the next invocation of the function writes its results to, too."""
+        """Tensors to which the function's next invocation also writes its results."""
         if not all(isinstance(a, NDArray) for a in args):
             raise TypeError("set_outputs takes NDArrays")
         self._outputs[func_name] = list(args)
@@ -228,18 +228,18 @@ class VirtualMachine:
         self.invoke(func_name, **input_args)
 
     def get_outputs(self) -> list[Any]:
-        """The last result, as a list of its tensors."""
+        """The tensors of the last result."""
         if self._result is None:
             raise ValueError("nothing has been invoked yet")
         return list(self._result.fields) if isinstance(self._result, ADT) else [self._result]
 
     def get_input_index(self, input_name: str, func_name: str = "main") -> int:
-        """Its place among the parameters; -1 when there is none."""
+        """The index of a parameter, or -1."""
         names = self._exec.get_function_params(func_name)
         return names.index(input_name) if input_name in names else -1
 
     def profile(self, *args: Any, func_name: str = "main", collectors: Any = None, **kwargs: Any) -> Report:
-        """One invocation, each kernel, function of the runtime and compilation timed. Without arguments: on those that set_input gave."""
+        """Runs once and times each kernel, runtime function and compilation. Without arguments it uses those of set_input."""
         if collectors:
             raise NotImplementedError("metric collectors need hardware counters: 'perf stat' on 'tilewright run' reads them")
         if args or kwargs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions over buffers written as Python: `@T.prim_func` above a function, `@tvm.script.ir_module` above a class of them."""
+"""TVMScript: functions over buffers in Python syntax. `@T.prim_func` on a function, `@tvm.script.ir_module` on a class of them."""
 from __future__ import annotations
 
 from . import ir, tir

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts call `I`: `@I.ir_module` above a class of functions."""
+"""The names that scripts import as `I`: `@I.ir_module` on a class of functions."""
 from __future__ import annotations
 
 from .parser import ir_module

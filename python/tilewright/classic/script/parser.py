@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python functions read as functions over buffers. Statements are taken from the syntax tree; expressions are evaluated by Python over expressions."""
+"""Parses Python functions to functions over buffers. Statements come from the syntax tree; expressions are evaluated by Python with
+overloaded operators."""
 from __future__ import annotations
 
 import ast
@@ -18,7 +19,7 @@ _LOOPS = {"serial": "serial", "parallel": "parallel", "vectorized": "vectorized"
 
 
 def _is_t(node: ast.AST, *names: str) -> bool:
-    """T.axis.spatial, by the last parts of its name."""
+    """Whether the node is T.axis.spatial or similar, by the last parts of its dotted name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.insert(0, node.attr)
@@ -33,7 +34,7 @@ def _t_name(node: ast.AST) -> str:
 
 
 class _Block:
-    """What is said of a block before its body."""
+    """What is declared of a block before its body."""
 
     def __init__(self, name: str):
         self.name, self.axes, self.predicate, self.init, self.memory, self.notes = name, [], None, None, [], {}  # type: ignore[var-annotated]
@@ -93,7 +94,7 @@ class _Reader:
         parts = []
         for i, node in enumerate(nodes):
             let = self._open_let(node)
-            if let is not None:  # the rest is its body
+            if let is not None:  # the remaining statements are its body
                 variable, value = let
                 parts.append(_core.stmt_let(variable, value, self._body(nodes[i + 1:])))
                 break
@@ -103,7 +104,7 @@ class _Reader:
         return _core.stmt_seq(parts)
 
     def _open_let(self, node: ast.stmt) -> typing.Any:
-        """`x: T.int32 = value`, `x = value` of an expression."""
+        """A let that is open until the end of the body: `x: T.int32 = value`, or `x = value` for an expression."""
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
             value = self._value(node.value)
             kind = self._value(node.annotation)
@@ -254,7 +255,7 @@ class _Reader:
         if not isinstance(call, ast.Call):
             self._fail(node, "an expression by itself does nothing")
         if _is_t(call.func, "reads") or _is_t(call.func, "writes"):
-            return None  # found from the statements
+            return None  # inferred from the statements
         if _is_t(call.func, "func_attr"):
             self._attributes.update(self._value(call.args[0]))
             return None
@@ -296,7 +297,7 @@ def _functions(tree: ast.AST, environment: dict[str, typing.Any], first: int) ->
 
 
 def prim_func(input_func: typing.Any) -> typing.Any:
-    """`@T.prim_func` above a function. In a class it is left to `ir_module`."""
+    """`@T.prim_func` on a function. Inside a class, `ir_module` parses it."""
     frame = inspect.currentframe()
     outer = frame.f_back if frame else None
     if outer is not None and "__qualname__" in outer.f_locals and "__module__" in outer.f_locals:
@@ -311,7 +312,7 @@ def _closure(function: typing.Any) -> dict[str, typing.Any]:
 
 
 def ir_module(input_module: type) -> LoopModule:
-    """`@tvm.script.ir_module` above a class whose functions are prim_funcs."""
+    """`@tvm.script.ir_module` on a class of prim_funcs."""
     frame = inspect.currentframe()
     text, first = source_of(input_module)
     made = _functions(ast.parse(text).body[0], _environment(frame.f_back if frame else None), first)
@@ -319,7 +320,7 @@ def ir_module(input_module: type) -> LoopModule:
 
 
 def from_source(input_func: typing.Any, tir_prefix: typing.Any = None) -> typing.Any:
-    """A function or a module of a script's text, as `mod.script()` writes it; or of a function or class that has a source."""
+    """A function or a module from a script's text, as written by `mod.script()`, or from a Python function or class with source."""
     frame = inspect.currentframe()
     environment = _environment(frame.f_back if frame else None)
     if not isinstance(input_func, str):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts of all kinds share: where their text is, and their expressions as Python over expressions."""
+"""Shared by all script parsers: source positions, and expressions evaluated by Python."""
 from __future__ import annotations
 
 import ast
@@ -12,11 +12,11 @@ from ..tir import op
 
 
 class ScriptError(ValueError):
-    """A script that is none; the message has the place."""
+    """A syntax or semantic error in a script; the message contains the position."""
 
 
 class Expressions(ast.NodeTransformer):
-    """`and`, `or`, `not` chains of comparisons and `a if c else b` as calls: Python's own want a truth value."""
+    """Rewrites `and`, `or`, `not`, chained comparisons and `a if c else b` to calls, since Python would evaluate them by truth value."""
 
     def _call(self, name: str, args: list[ast.expr], node: ast.AST) -> ast.expr:
         return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), args, []), node)
@@ -50,12 +50,12 @@ def _choose(condition: typing.Any, first: typing.Any, second: typing.Any) -> typ
     return op.if_then_else(condition, first, second)
 
 
-# What the calls of Expressions are.
+# The functions that Expressions makes calls of.
 LOGIC: dict[str, typing.Any] = {"__all": op.all, "__any": op.any, "__not": _core.prim_not, "__choose": _choose}
 
 
 def source_of(thing: typing.Any) -> tuple[str, int]:
-    """The text of a function or class, and the line before it."""
+    """The source text of a function or class, and its line offset in the file."""
     try:
         lines, first = inspect.getsourcelines(thing)
     except (OSError, TypeError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts call `T`: names of their statements (parser.py gives them meaning) and the functions of their expressions."""
+"""The names that scripts import as `T`: statement names (parser.py implements them) and functions of expressions."""
 from __future__ import annotations
 
 import typing
@@ -32,7 +32,7 @@ int_, float_ = int32, float32
 
 
 def cast(value: typing.Any, dtype: str) -> typing.Any:
-    """The value as another dtype."""
+    """Casts a value to a dtype."""
     return _op._core.prim_cast(str(dtype), value)
 
 
@@ -41,13 +41,13 @@ def reinterpret(value: typing.Any, dtype: str) -> typing.Any:
 
 
 def bool(value: typing.Any) -> typing.Any:  # noqa: A001
-    """A condition."""
+    """Casts a condition to bool."""
     return _IntImm("bool", int(value)) if isinstance(value, int) else _op._core.prim_cast("bool", value)
 
 
 def call_extern(func_name: str, *args: typing.Any, dtype: str = "int32") -> typing.Any:
-    """A C function by name."""
-    if func_name.startswith(("int", "float", "uint", "handle", "void")) and args and isinstance(args[0], str):  # the dtype first, as later versions write it
+    """Calls a C function by name."""
+    if func_name.startswith(("int", "float", "uint", "handle", "void")) and args and isinstance(args[0], str):  # later versions pass the dtype first
         func_name, args, dtype = args[0], args[1:], func_name
     return _call_extern("int32" if dtype in ("", "handle", "void") else dtype, func_name, *args)
 
@@ -65,12 +65,12 @@ def broadcast(value: typing.Any, lanes: int) -> typing.Any:
 
 
 def var(dtype: str) -> typing.Any:
-    """A size, or a variable of a let, by the name that it is assigned to."""
+    """A symbolic size or a let variable, named after its assignment."""
     return _Var("v", dtype)
 
 
 class _Buffer:
-    """`T.Buffer[(128, 128), "float32"]`, `T.Buffer((128, 128), "float32")`: a parameter."""
+    """The type of a buffer parameter: `T.Buffer[(128, 128), "float32"]` or `T.Buffer((128, 128), "float32")`."""
 
     def __init__(self, shape: typing.Any, dtype: str = "float32"):
         self.shape, self.dtype = shape if isinstance(shape, (tuple, list)) else (shape,), dtype

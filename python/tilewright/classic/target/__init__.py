@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What code is generated for, in the classic string, dict, JSON and tag forms.
+"""Targets of code generation, in the classic string, dict, JSON and tag forms.
 
-Every classic kind can be described. Code is generated for the kinds llvm and c; asking for another one is an error of the build."""
+Every classic kind can be constructed. Only llvm and c generate code; a build for another kind is an error."""
 from __future__ import annotations
 
 import contextvars
@@ -18,8 +18,8 @@ from ..runtime.container import convert_to_object
 from .kinds import COMMON, DEFAULTS, DEVICES, KINDS, TAGS
 
 _current: contextvars.ContextVar[tuple["Target", ...]] = contextvars.ContextVar("target", default=())
-# Kinds that code is generated for, with the attributes that decide what code comes out; the others describe, and are kept: C is for any processor, but
-# for small ones it has kernels of its own.
+# Kinds with a code generator, and their attributes that affect the code; other attributes are kept but ignored. C code is portable, with
+# special kernels for small processors.
 _EFFECTIVE = {"llvm": ("mtriple", "mcpu", "mattr", "mabi", "mfloat-abi", "num-cores", "math"), "c": ("mcpu",)}
 
 
@@ -28,7 +28,7 @@ def _unknown(message: str, hint: str = "") -> Exception:
 
 
 def _typed(kind: str, key: str, value: Any) -> Any:
-    """The attribute's value in its type. Error: 401."""
+    """Converts the attribute's value to its type. Error: 401."""
     wanted = {**KINDS[kind].attrs, **COMMON}.get(key)
     if wanted is None:
         raise _unknown(f"target option '-{key}' is not known for kind '{kind}'", "it has " + ", ".join(sorted(KINDS[kind].attrs)))
@@ -55,7 +55,7 @@ def _typed(kind: str, key: str, value: Any) -> Any:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """"llvm -mcpu=x -mattr=+a,+b --system-lib" as a dict; "-key value" is another way to write a value."""
+    """Parses "llvm -mcpu=x -mattr=+a,+b --system-lib" to a dict; "-key value" is accepted as well."""
     try:
         words = shlex.split(text)
     except ValueError:
@@ -77,7 +77,7 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 class TargetKind(str):
-    """A kind's name, with what belongs to it."""
+    """The name of a kind, and its properties."""
 
     @property
     def name(self) -> str:
@@ -108,7 +108,7 @@ class TargetKind(str):
 
 class Target:
     """`Target("llvm -mcpu=znver4")`, `Target({"kind": "llvm", "mcpu": "znver4"})`, the same as JSON text, or a tag such as
-    `Target("raspberry-pi/4b-aarch64")`. As a context manager it is the current target. Error: 401 (unknown kind, option, tag)."""
+    `Target("raspberry-pi/4b-aarch64")`. As a context manager it becomes the current target. Error: 401 (unknown kind, option, tag)."""
 
     _kind: str
     _attrs: dict[str, Any]
@@ -134,7 +134,7 @@ class Target:
             self._keys = keys if keys is not None else [*([device] if device else []), *(k for k in KINDS[self._kind].keys if k != device)]
             self.host = Target(given_host) if given_host is not None else None
             if self._kind == "llvm":
-                _core.check_target(self.build_text())  # features and -math have a form
+                _core.check_target(self.build_text())  # checks the syntax of features and -math
         if host is not None:
             self.host = Target(host)
 
@@ -168,7 +168,7 @@ class Target:
         return " ".join(shlex.quote(w) if any(c in w for c in " '\"\\") else w for w in words)
 
     def build_text(self) -> str:
-        """What the compiler is told. Error: 401 (code is not generated for the kind)."""
+        """The target string for the compiler. Error 401: no code generator for the kind."""
         if not self.makes_code:
             raise _unknown(f"code is not generated for target kind '{self._kind}'", "use \"llvm\", or \"c\" for C source; models run on the CPU")
         if self._kind == "c":
@@ -179,7 +179,7 @@ class Target:
 
     @property
     def makes_code(self) -> bool:
-        """Whether code is generated for the kind."""
+        """Whether the kind has a code generator."""
         return self._kind in _EFFECTIVE
 
     def __repr__(self) -> str:
@@ -199,7 +199,7 @@ class Target:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Its options, with what its kind has where they are not given."""
+        """The options, with the kind's defaults for those not given."""
         return convert_to_object({**DEFAULTS.get(self._kind, {}), **self._attrs})
 
     @property
@@ -271,7 +271,7 @@ class Target:
         return Target(self, host)
 
     def resolve(self) -> dict[str, Any]:
-        """What the target comes to on this machine: CPU, vector width, features that the code will need."""
+        """The effective target on this machine: CPU, vector width, features that the generated code requires."""
         return _core.resolve_target(self.build_text())
 
     def __enter__(self) -> "Target":
@@ -290,7 +290,7 @@ class Target:
 
     @staticmethod
     def from_device(device: Any) -> "Target":
-        """The target of a device. ValueError for one that does not exist here."""
+        """The target of a device. ValueError if the device does not exist here."""
         kind = device.split(":")[0] if isinstance(device, str) else DEVICES.get(device.device_type, "unknown")
         if kind not in ("cpu", "llvm"):
             raise ValueError(f"Cannot detect device `{device}`; models run on the CPU: Target.from_device(\"cpu\")")
@@ -316,7 +316,7 @@ class Target:
 
     @staticmethod
     def canon_target_map_and_host(target_map: Mapping[Any, Any], target_host: Any = None) -> tuple[dict[Any, "Target"], "Target | None"]:
-        """Values (and keys that are targets) as targets with the host."""
+        """Converts values (and keys that are targets) to targets with the host."""
         out: dict[Any, Target] = {}
         for key, value in target_map.items():
             target, target_host = Target.canon_target_and_host(value, target_host)
@@ -325,7 +325,7 @@ class Target:
 
     @staticmethod
     def canon_multi_target(multi_targets: Any) -> "list[Target] | None":
-        """One target, a list, or a dict by device, as a list of targets."""
+        """Converts one target, a list, or a dict by device to a list of targets."""
         if multi_targets is None:
             return None
         if isinstance(multi_targets, Mapping) and "kind" not in multi_targets and "tag" not in multi_targets:
@@ -340,7 +340,7 @@ class Target:
 
     @staticmethod
     def canon_multi_target_and_host(target: Any, target_host: Any = None) -> list["Target"]:
-        """The same, each with the host."""
+        """As canon_multi_target, each with the host."""
         targets = Target.canon_multi_target(target)
         if targets is None:
             raise ValueError("no target is given")
@@ -351,7 +351,7 @@ Target.check_and_update_host_consist = staticmethod(lambda target, host=None, ta
 
 
 def _of_device(device: Any, target: Any) -> Target:
-    """An entry of a dict by device: the target must be for that device. Error: 401."""
+    """Checks an entry of a dict by device: the target must be for that device. Error: 401."""
     made = Target(target)
     number = getattr(device, "device_type", device)
     if isinstance(number, str):
@@ -360,7 +360,7 @@ def _of_device(device: Any, target: Any) -> Target:
     if not isinstance(number, int) or number not in DEVICES:
         raise _unknown(f"'{device}' is no device", "there are " + ", ".join(DEVICES.values()))
     if number == KINDS["ext_dev"].device_type and made.kind == "llvm":
-        return Target("ext_dev", host=made)  # the device has the processor's memory: its kernels are compiled for this
+        return Target("ext_dev", host=made)  # the device shares the CPU's memory, and its kernels are compiled for the host
     if made.kind.device_type != number:
         raise _unknown(f"target '{made}' is for the device {DEVICES.get(made.kind.device_type)}, not for {DEVICES[number]}")
     return made
@@ -371,7 +371,7 @@ def list_tags() -> list[str]:
 
 
 def register_tag(name: str, config: Mapping[str, Any], override: bool = False) -> Target:
-    """Gives a target a name of its own. ValueError when it is taken."""
+    """Registers a tag. ValueError if the name is taken."""
     if name in TAGS and not override:
         raise ValueError(f"Tag \"{name}\" has been previously defined; override=True replaces it")
     made = Target(dict(config))
@@ -414,13 +414,13 @@ _BOARDS = {"pixel2": "aarch64-linux-android", "mate10": "aarch64-linux-android",
 
 
 def arm_cpu(model: str = "unknown", options: Any = None) -> Target:
-    """A board by its name; others by `Target("llvm -mtriple=... -mcpu=...")`."""
+    """A board by its name; for others use `Target("llvm -mtriple=... -mcpu=...")`."""
     triple = f" -mtriple={_BOARDS[model]} -mattr=+neon" if model in _BOARDS else ""
     return _named("llvm" + triple, "arm_cpu", model, options)
 
 
 def riscv_cpu(model: str = "sifive-u54", options: Any = None) -> Target:
-    """A RISC-V processor by its name; others by `Target("llvm -mtriple=... -mcpu=...")`."""
+    """A RISC-V processor by its name; for others use `Target("llvm -mtriple=... -mcpu=...")`."""
     known = {"sifive-e31": ("sifive-e31", "riscv32-unknown-linux-gnu", "+m,+a,+c", "ilp32"), "sifive-e76": ("sifive-e76", "riscv32-unknown-linux-gnu", "+m,+a,+c", "ilp32"),
              "sifive-u54": ("sifive-u54", "riscv64-unknown-linux-gnu", "+m,+a,+f,+d,+c", "lp64d"), "sifive-u74": ("sifive-u74", "riscv64-unknown-linux-gnu", "+m,+a,+f,+d,+c", "lp64d")}
     if model not in known:
@@ -434,7 +434,7 @@ _MICRO = {"host": "", "atsamd51": "cortex-m4", "cxd5602gg": "cortex-m4", "esp32"
 
 
 def micro(model: str = "unknown", options: Any = None) -> Target:
-    """A board without an operating system by its processor's name: C code. ValueError for one that is not known."""
+    """A bare-metal board by its processor's name: C code. ValueError if it is unknown."""
     if model not in _MICRO:
         raise ValueError(f"Model {model} not supported by tvm.target.micro. Available models are: {', '.join(_MICRO)}")
     extra = f" {' '.join(options) if isinstance(options, (list, tuple)) else options}" if options else ""
@@ -450,7 +450,7 @@ def vta(model: str = "unknown", options: Any = None) -> Target:
 
 
 def hexagon(cpu_ver: str = "v66", **kwargs: Any) -> Target:
-    """A Hexagon processor by its version: describes, code is not generated for it."""
+    """A Hexagon processor by its version; descriptive only, there is no code generator for it."""
     known = ("v60", "v62", "v65", "v66", "v67", "v68", "v69", "v71", "v73")
     if not cpu_ver.rstrip("t") in known:
         raise ValueError(f"hexagon version should be one of {', '.join(known)}, not '{cpu_ver}'")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about the code generator."""
+"""Queries about the code generator."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,12 +8,12 @@ from ... import _core
 
 
 def llvm_version_major(allow_none: bool = False) -> int:
-    """The LLVM that generates code."""
+    """The major version of the LLVM that generates code."""
     return int(_core.llvm_version().split(".")[0])
 
 
 def llvm_get_targets() -> list[str]:
-    """Architectures that code is generated for."""
+    """The architectures with a code generator."""
     return ["x86", "x86-64", "aarch64", "arm", "riscv32", "riscv64"]
 
 

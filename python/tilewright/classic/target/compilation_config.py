@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The targets of a build, as the passes see them."""
+"""The targets of a build in the form that passes use."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class CompilationConfig:
-    """The primitive targets of a build, the host's, and where values live that nothing places."""
+    """The primitive targets of a build, the host target, and the default device."""
 
     def __init__(self, primitive_targets: Any, host_target: Any, default_device_type: int | None = None):
         from . import Target
@@ -21,13 +21,13 @@ class CompilationConfig:
 
     @property
     def device_texts(self) -> list[str]:
-        """What PlanDevices is told: where values live, where shapes do, and the targets."""
+        """The arguments of PlanDevices: default device of values, device of shapes, and the targets."""
         from .virtual_device import VirtualDevice
         return [d.text for d in (self.default_primitive_virtual_device, self.host_virtual_device, *(VirtualDevice(target=t) for t in self.primitive_targets))]
 
 
 def make_compilation_config(ctxt: Any, target: Any, target_host: Any = None) -> CompilationConfig:
-    """Of one target, a list, or a dict by device."""
+    """From one target, a list, or a dict by device."""
     from . import Target
     targets = [Target(t) for t in target.values()] if isinstance(target, Mapping) and "kind" not in target else Target.canon_multi_target(target)
     if not targets:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number types of a script's own: their names and codes. Kernels compute with the built-in types only."""
+"""Custom datatypes: their names and codes. Kernels only support the built-in types."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,7 @@ _codes: dict[str, int] = {}
 
 
 def register(type_name: str, type_code: int) -> None:
-    """A name for a type code. ValueError for a code below 129, where the built-in ones are."""
+    """Registers a name for a type code. ValueError for codes below 129, which are built in."""
     if type_code < 129:
         raise ValueError(f"type code {type_code} is taken; codes of custom types begin at 129")
     _codes[type_name] = int(type_code)

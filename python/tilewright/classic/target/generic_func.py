@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of Python that differ by target: what is called is what was registered for a key of the current target, or the default."""
+"""Generic functions: a call dispatches to the function registered for a key of the current target, or to the default."""
 from __future__ import annotations
 
 import functools
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class GenericFunc:
-    """`f.set_default(g)`, `f.register(h, ["gpu"])`; f(...) calls by `Target.current()`."""
+    """`f.set_default(g)`, `f.register(h, ["gpu"])`; f(...) dispatches by `Target.current()`."""
 
     _all: dict[str, "GenericFunc"] = {}
 
@@ -29,7 +29,7 @@ class GenericFunc:
             self._by_key[key] = func
 
     def get_packed_func(self) -> Callable[..., Any]:
-        """What a call now would call."""
+        """The function that a call would dispatch to now."""
         from . import Target
         target = Target.current()
         for key in target.keys if target is not None else ():
@@ -44,12 +44,13 @@ class GenericFunc:
 
 
 def get_native_generic_func(name: str) -> GenericFunc:
-    """The function of a name, made when it is first asked for."""
+    """The generic function with this name, created on first use."""
     return GenericFunc._all.setdefault(name, GenericFunc(name))
 
 
 class _Dispatcher:
-    """The decorated function: with keys it registers another one, `@f.register(["gpu"])`; called, it is the current target's."""
+    """The decorated function: with keys it is a decorator that registers another function, `@f.register(["gpu"])`; calling it dispatches
+    by target."""
 
     def __init__(self, default: Callable[..., Any], func: GenericFunc):
         functools.update_wrapper(self, default)
@@ -73,14 +74,14 @@ class _Dispatcher:
 
 
 def generic_func(fdefault: Callable[..., Any]) -> Any:
-    """Decorator: a function that may be registered for keys of targets."""
+    """Decorator: makes a function generic, so that others can be registered for target keys."""
     func = GenericFunc(fdefault.__name__)
     func.set_default(fdefault)
     return _Dispatcher(fdefault, func)
 
 
 def override_native_generic_func(func_name: str) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: the default of the function of a name; it is called in its place from then on."""
+    """Decorator: sets the default of the generic function with this name, and dispatches through it."""
     func = get_native_generic_func(func_name)
 
     def decorate(fdefault: Callable[..., Any]) -> Any:

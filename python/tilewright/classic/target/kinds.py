@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of targets with their attributes, and the named ones (tags)."""
+"""Target kinds with their attributes, and tags (named targets)."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ class Kind(NamedTuple):
 
 
 def _attrs(text: str) -> dict[str, type]:
-    """"a b:int c:bool d:list" as types; nothing after the name is a string."""
+    """Parses "a b:int c:bool d:list" to attribute types; the default type is string."""
     types = {"": str, "str": str, "int": int, "bool": bool, "list": list}
     return {name: types[kind] for name, _, kind in (word.partition(":") for word in text.split())}
 
@@ -46,7 +46,7 @@ KINDS: dict[str, Kind] = {
     "ext_dev": Kind(12, (), _attrs("system-lib:bool")),
     "composite": Kind(0, (), _attrs("devices:list")),
 }
-# Options that a kind has without being told.
+# Default options by kind.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "cuda": {"max_num_threads": 1024, "thread_warp_size": 32}, "nvptx": {"max_num_threads": 1024, "thread_warp_size": 32},
     "rocm": {"max_num_threads": 256, "thread_warp_size": 64}, "opencl": {"max_num_threads": 256, "thread_warp_size": 1},
@@ -72,7 +72,7 @@ def _nvidia(name: str, arch: str, registers: int = 65536, shared: int = 49152) -
 
 TAGS: dict[str, dict[str, Any]] = dict([
     ("llvm", {"kind": "llvm"}), ("host", {"kind": "llvm"}),
-    # Kernels for each of these processors in one library.
+    # Each library contains kernels for all of these processors.
     ("portable", {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "x86-64-v2,x86-64-v3,x86-64-v4"}),
     _aws("c5.large", 1, "skylake-avx512"), _aws("c5.xlarge", 2, "skylake-avx512"), _aws("c5.2xlarge", 4, "skylake-avx512"),
     _aws("c5.4xlarge", 8, "skylake-avx512"), _aws("c5.9xlarge", 18, "skylake-avx512"), _aws("c5.12xlarge", 24, "cascadelake"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a value lives: a device, the target its kernels are compiled for, and a kind of memory there."""
+"""Virtual devices: a device, the target of its kernels, and a memory scope."""
 from __future__ import annotations
 
 import json
@@ -10,7 +10,7 @@ from ..runtime.ndarray import Device, device as device_of
 
 
 class VirtualDevice:
-    """`VirtualDevice(tvm.cpu(), "llvm", "global")`. What is not given is not constrained; equal ones are equal."""
+    """`VirtualDevice(tvm.cpu(), "llvm", "global")`. Omitted fields are unconstrained; compared by value."""
 
     def __init__(self, device: Any = None, target: Any = None, memory_scope: str = ""):
         from . import Target
@@ -22,7 +22,7 @@ class VirtualDevice:
 
     @property
     def device_type_int(self) -> int:
-        """-1 where no device is given."""
+        """-1 if no device is given."""
         return -1 if self.device is None else self.device.device_type
 
     device_type = device_type_int
@@ -33,7 +33,7 @@ class VirtualDevice:
 
     @property
     def text(self) -> str:
-        """As texts of modules have it."""
+        """The form used in module text."""
         parts = [] if self.device is None else [f"device_type={self.device_type_int}, virtual_device_id={self.virtual_device_id}"]
         parts += [] if self.target is None else [f"target={json.dumps(str(self.target))}"]
         parts += [] if self.target is None or self.target.host is None else [f"host={json.dumps(str(self.target.host))}"]
@@ -73,7 +73,7 @@ class VirtualDevice:
 
 
 def device_fields(given: Any, before: str = "") -> dict[str, Any]:
-    """The attributes that say a device, its name or a virtual device. ValueError for anything else."""
+    """Call attributes for a device, a device name or a virtual device. ValueError for anything else."""
     if isinstance(given, (Device, str)):
         given = VirtualDevice(device_of(given))
     if isinstance(given, VirtualDevice):

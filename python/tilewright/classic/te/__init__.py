@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor expressions: what a computation's elements are, and schedules, which say how they are computed (docs/te.md)."""
+"""Tensor expressions, which define a computation element by element, and schedules, which define how it is executed (docs/te.md)."""
 from __future__ import annotations
 
 from ..tir.op import (abs, acos, acosh, all, any, asin, asinh, atan, atanh, ceil, ceildiv, cos, cosh, div, erf, exp, floor, floordiv, floormod, fmod, if_then_else, indexdiv,  # noqa: A004

@@ -13,9 +13,9 @@ from ..tir.reduction import min as _least, prod as _product, sum as _sum
 from .operation import compute, const, reduce_axis
 from .tensor import ComputeOp, PlaceholderOp, Tensor
 
-Part = typing.Tuple[Tensor, list, typing.Any]  # an element that is read, and the derivative after it
+Part = typing.Tuple[Tensor, list, typing.Any]  # an element that is read, and the derivative with respect to it
 
-# Of f(x) after x, from x and f(x).
+# The derivative of f at x, given x and f(x).
 _SLOPES: dict[str, typing.Callable[[typing.Any, typing.Any], typing.Any]] = {
     "exp": lambda x, y: y, "exp2": lambda x, y: y * math.log(2), "log": lambda x, y: 1 / x, "log2": lambda x, y: 1 / (x * math.log(2)), "log10": lambda x, y: 1 / (x * math.log(10)),
     "sqrt": lambda x, y: 0.5 / y, "rsqrt": lambda x, y: -0.5 * y / x, "tanh": lambda x, y: 1.0 - y * y, "sigmoid": lambda x, y: y * (1.0 - y),
@@ -35,7 +35,7 @@ def _times(parts: list[Part], factor: typing.Any) -> list[Part]:
 
 
 def _parts(e: typing.Any) -> list[Part]:
-    """The elements that an expression reads, with its derivatives after them. ValueError: a function without one."""
+    """The elements that an expression reads, with the derivatives with respect to them. ValueError: a function without a derivative."""
     kind = getattr(e, "_kind", "")
     if not isinstance(e, _core.PrimExpr) or kind == "Var" or "float" not in dtype_of(e):
         return []
@@ -84,7 +84,7 @@ def _of_call(e: typing.Any) -> list[Part]:
 
 
 def _reduction_kind(op: typing.Any) -> str:
-    """Of a reduction: Add, Mul, Max or Min. ValueError: another one."""
+    """The kind of a reduction: Add, Mul, Max or Min. ValueError for any other."""
     combiner = op._combiner
     result = combiner.result[0]
     if len(combiner.result) == 1 and getattr(result, "_kind", "") in ("Add", "Mul", "Max", "Min"):
@@ -93,7 +93,7 @@ def _reduction_kind(op: typing.Any) -> str:
 
 
 def _again(axes: list[typing.Any]) -> tuple[list[typing.Any], dict[typing.Any, typing.Any]]:
-    """Reduction axes like the ones given, and what replaces these."""
+    """Fresh copies of reduction axes, and the substitution of the originals by them."""
     made = [reduce_axis((a.dom.min, a.dom.min + a.dom.extent), name=a.var.name) for a in axes]
     return made, {a.var: m.var for a, m in zip(axes, made)}
 
@@ -106,7 +106,7 @@ def _flat_index(axes: list[typing.Any]) -> typing.Any:
 
 
 def _reduced_parts(op: typing.Any, out: Tensor) -> list[Part]:
-    """Of a reduction, with its axes free: the parts of a sum over them. Of equal greatest or least elements the first one counts."""
+    """The parts of a reduction with its axes free, to be summed over them. Of equal maxima or minima only the first contributes."""
     kind, source, axes = _reduction_kind(op), op._values[0], list(op.reduce_axis)
     held = op._condition
     if isinstance(held, _core.PrimExpr):
@@ -135,9 +135,9 @@ def _reduced_parts(op: typing.Any, out: Tensor) -> list[Part]:
 
 
 def _contribution(head: Tensor, before: int, op: typing.Any, part: Part) -> Tensor:
-    """What one read element of a computation's body gives to the gradient of its tensor."""
+    """The contribution of one read element in a computation's body to the gradient of its tensor."""
     tensor, indices, slope = part
-    left = [*op.axis, *op.reduce_axis]  # what is summed over unless an index says what it is
+    left = [*op.axis, *op.reduce_axis]  # axes to be summed over unless an index determines them
 
     def element(*i: typing.Any) -> typing.Any:
         values: dict[typing.Any, typing.Any] = {}
@@ -179,7 +179,7 @@ def _same(a: typing.Any, b: typing.Any) -> bool:
 
 
 def _in_order(output: Tensor) -> list[Tensor]:
-    """What the output is made of, operands before what they are used for."""
+    """The operations that the output depends on, in topological order."""
     order: list[Tensor] = []
     seen: set[Tensor] = set()
     waiting = [(output, False)]
@@ -195,10 +195,10 @@ def _in_order(output: Tensor) -> list[Tensor]:
 
 
 def gradient(output: Tensor, inputs: typing.Any, head: Tensor | None = None) -> list[Tensor]:
-    """The gradients of a tensor after others: of each the tensor head.shape[:-output.ndim] + input.shape. Without a head (the gradient
-    of something after the output): all derivatives, output.shape + input.shape.
+    """The gradients of a tensor with respect to others, each of shape head.shape[:-output.ndim] + input.shape. head is the gradient of
+    something with respect to the output; without it the full Jacobians, of shape output.shape + input.shape.
 
-    Errors: ValueError (something on the way is no computation, or has no known derivative)."""
+    ValueError: an operation on the way is not a computation, or has no known derivative."""
     inputs = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     rank = output.ndim
     if head is None:

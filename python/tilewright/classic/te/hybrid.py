@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`te.hybrid.script`: a Python function of loops over tensors. Of tensors it gives a tensor that its loops compute; of arrays it runs as
-Python."""
+"""`te.hybrid.script`: a Python function of loops over tensors. Called with tensors it returns a tensor computed by its loops; called
+with arrays it runs as Python."""
 from __future__ import annotations
 
 import ast
@@ -39,7 +39,7 @@ def _expression_names() -> dict[str, typing.Any]:
 
 
 def _array_names() -> dict[str, typing.Any]:
-    """The same names for arrays: what a script is when it runs as Python."""
+    """The script's names when it runs as Python on arrays."""
     def made(shape: typing.Any, dtype: str = "float32", scope: str = "global") -> typing.Any:
         return np.zeros(tuple(int(d) for d in shape) if isinstance(shape, (tuple, list)) else (int(shape),), dtype)
     loop: typing.Any = lambda *ends: range(*(int(e) for e in ends))  # noqa: E731
@@ -51,7 +51,7 @@ def _array_names() -> dict[str, typing.Any]:
 
 
 class _Reader:
-    """A function's statements as loops."""
+    """Converts a function's statements to loops."""
 
     def __init__(self, function: ast.FunctionDef, environment: dict[str, typing.Any], first_line: int):
         self._function, self._line = function, first_line
@@ -90,7 +90,7 @@ class _Reader:
         return body
 
     def _body(self, nodes: list[ast.stmt]) -> typing.Any:
-        """Names that are bound here end with it."""
+        """Reads a block of statements; names bound in it go out of scope at its end."""
         names, scalars = dict(self._names), dict(self._scalars)
         parts = self._parts(nodes)
         self._names, self._scalars = names, scalars
@@ -100,13 +100,13 @@ class _Reader:
         parts: list[typing.Any] = []
         for i, node in enumerate(nodes):
             made = self._bind(node)
-            if made is not None:  # the rest is in it
+            if made is not None:  # the remaining statements are inside of it
                 return [*parts, made(_core.stmt_seq(self._parts(nodes[i + 1:])))]
             parts += self._statement(node)
         return parts
 
     def _bind(self, node: ast.stmt) -> typing.Any:
-        """What opens for the rest of a body: memory, a value, a variable."""
+        """Opens a scope for the rest of a body: an allocation, a buffer or a let variable."""
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             return None
         name, value = node.targets[0].id, node.value
@@ -218,7 +218,7 @@ class _Reader:
 
 
 def _reads(value: typing.Any) -> bool:
-    """Whether an expression has elements of memory in it."""
+    """Whether an expression reads memory."""
     found: list[bool] = []
     if isinstance(value, _core.PrimExpr):
         _core.stmt_visit(value, lambda e: found.append(True) if getattr(e, "_kind", "") in ("Read", "Load", "Extern") else None, True)
@@ -230,7 +230,7 @@ def _symbolic(value: typing.Any) -> bool:
 
 
 class HybridScript:
-    """A function that `te.hybrid.script` was written above."""
+    """A function decorated by `te.hybrid.script`."""
 
     def __init__(self, function: typing.Any):
         self._python = function
@@ -273,10 +273,11 @@ class HybridScript:
 
 
 def script(pyfunc: typing.Any) -> HybridScript:
-    """A function of loops: called with tensors it gives what they compute (`te.create_schedule`, `tvm.build`); with arrays it runs as Python.
+    """Decorator for a function of loops: called with tensors it returns what they compute (for `te.create_schedule`, `tvm.build`); with
+    arrays it runs as Python.
 
-    In it are output_tensor(shape, dtype), allocate(shape, dtype), loops over range, serial, parallel, vectorize, unroll, const_range and bind, if, variables, and functions like
-    exp, sqrt, max."""
+    The function may use output_tensor(shape, dtype), allocate(shape, dtype), loops over range, serial, parallel, vectorize, unroll,
+    const_range and bind, if, variables, and functions such as exp, sqrt, max."""
     return HybridScript(pyfunc)
 
 

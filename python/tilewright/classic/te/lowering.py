@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions of tensors take, and the function of a computation as it is written."""
+"""Parameters of tensor functions, and the unscheduled function of a computation."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,7 @@ from .tensor import PlaceholderOp, Tensor
 
 
 def arguments_of(args: Any, binds: Any) -> list[Any]:
-    """Tensors and variables. A buffer that `binds` gives for a tensor stands for it: memory is always one row after another."""
+    """Tensors and variables. A buffer in `binds` replaces the parameter of its tensor; memory is always row-major and compact."""
     if args is None:
         raise ValueError("args must be given for lowering a schedule: the tensors and variables that the function takes")
     for tensor, buffer in (binds or {}).items():
@@ -29,7 +29,7 @@ def arguments_of(args: Any, binds: Any) -> list[Any]:
 
 
 def create_prim_func(ops: list[Any]) -> PrimFunc:
-    """The function of these tensors, inputs and outputs, computed as they are written."""
+    """The unscheduled function of these tensors, inputs and outputs."""
     outputs = [t.op for t in ops if isinstance(t, Tensor) and not isinstance(t.op, PlaceholderOp)]
     if not outputs:
         raise ValueError("none of the tensors is computed")

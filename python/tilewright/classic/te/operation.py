@@ -16,12 +16,12 @@ from .tensor import Tensor
 
 
 def var(name: str = "tindex", dtype: str = "int32", span: object = None) -> Var:
-    """A variable: a size of shapes, `te.placeholder((te.var("n"),))`, also of Relay's types; or an argument of a function."""
+    """A variable: a symbolic size, `te.placeholder((te.var("n"),))`, also in Relay types; or a scalar parameter."""
     return Var(name, dtype)
 
 
 def size_var(name: str = "size", dtype: str = "int32", span: object = None) -> SizeVar:
-    """A variable that is not negative."""
+    """A non-negative variable."""
     return SizeVar(name, dtype)
 
 
@@ -36,16 +36,16 @@ def _shape(shape: typing.Any) -> list[typing.Any]:
 
 
 def placeholder(shape: typing.Any, dtype: str | None = None, name: str = "placeholder") -> Tensor:
-    """An input of a computation."""
+    """An input tensor."""
     return _core.te_placeholder(_shape(shape), str(dtype or "float32"), name)
 
 
 def _axis_names(fcompute: typing.Callable[..., typing.Any], rank: int) -> list[str]:
-    """The names that a function gives its arguments. ValueError where it takes another number."""
+    """The parameter names of a function. ValueError if their number is wrong."""
     kinds = inspect.Parameter
     try:
         parameters = list(inspect.signature(fcompute).parameters.values())
-    except (TypeError, ValueError):  # a function of C
+    except (TypeError, ValueError):  # builtin functions have no signature
         return [f"i{d}" for d in range(rank)]
     if any(p.kind == kinds.VAR_KEYWORD for p in parameters):
         raise ValueError("Variable keyword arguments are not allowed in fcompute")
@@ -64,7 +64,7 @@ def _axis_names(fcompute: typing.Callable[..., typing.Any], rank: int) -> list[s
 def compute(shape: typing.Any, fcompute: typing.Callable[..., typing.Any], name: str = "compute", tag: str = "", attrs: typing.Any = None, varargs_names: typing.Any = None) -> typing.Any:
     """A tensor whose element at some indices is fcompute(*indices): an expression, or a reduction (te.sum and others) of one.
 
-    fcompute may give several expressions: the result is then a list of tensors. Errors: 101 and ValueError (a body that is none)."""
+    If fcompute returns several expressions, the result is a list of tensors. Errors: 101 and ValueError (invalid body)."""
     if _tag.TagScope.get_current() is not None:
         if tag:
             raise ValueError("nested tag is not allowed for now")
@@ -94,7 +94,8 @@ def compute(shape: typing.Any, fcompute: typing.Callable[..., typing.Any], name:
 
 def extern(shape: typing.Any, inputs: typing.Any, fcompute: typing.Callable[..., typing.Any], name: str = "extern", dtype: typing.Any = None, in_buffers: typing.Any = None,
            out_buffers: typing.Any = None, tag: str = "", attrs: typing.Any = None) -> typing.Any:
-    """Tensors that statements compute: fcompute(ins, outs) gets buffers and gives what an ir_builder made, or a call (tvm.tir.call_packed, call_extern).
+    """Tensors computed by statements: fcompute(ins, outs) gets buffers and returns the statements of an ir_builder, or a call
+    (tvm.tir.call_packed, call_extern).
 
     `shape`: of one output, or a list of shapes; `dtype`: of the outputs (default: that of the inputs). Errors: 101 and ValueError."""
     shapes = [shape] if not shape or isinstance(shape, tuple) or not hasattr(shape[0], "__iter__") else list(shape)
@@ -126,8 +127,8 @@ def _core_tensor(value: typing.Any) -> Tensor:
 
 
 def scan(init: typing.Any, update: typing.Any, state_placeholder: typing.Any, inputs: typing.Any = None, name: str = "scan", tag: str = "", attrs: typing.Any = None) -> typing.Any:
-    """A recurrence over the first dimension: the states' first elements are `init`, each further one is `update` of earlier ones, read from
-    `state_placeholder`. Of several states: lists, and a list of tensors. Error: 101."""
+    """A recurrence over the first dimension: `init` defines the first elements of the states, `update` each further one from earlier
+    ones, read from `state_placeholder`. Several states are lists and give a list of tensors. Error: 101."""
     lists = [[v] if isinstance(v, _core.Tensor) else list(v) for v in (init, update, state_placeholder)]
     if len({len(v) for v in lists}) != 1:
         raise ValueError("init, update, state_placeholder must have same length")
@@ -137,7 +138,7 @@ def scan(init: typing.Any, update: typing.Any, state_placeholder: typing.Any, in
 
 
 def reduce_axis(dom: typing.Any, name: str = "rv", thread_tag: str = "", span: object = None) -> IterVar:
-    """An axis that a reduction runs over: `te.reduce_axis((0, n), name="k")`."""
+    """A reduction axis: `te.reduce_axis((0, n), name="k")`."""
     low, extent = _range(dom)
     return _core.te_reduce_axis(low, extent, name)
 
@@ -154,7 +155,7 @@ def _range(dom: typing.Any) -> tuple[typing.Any, typing.Any]:
 
 
 def thread_axis(dom: typing.Any = None, tag: str = "", name: str = "", span: object = None) -> ThreadAxis:
-    """A thread of a device: `te.thread_axis("threadIdx.x")`."""
+    """A GPU thread index: `te.thread_axis("threadIdx.x")`."""
     if isinstance(dom, str):
         tag, dom = dom, None
     if not tag:

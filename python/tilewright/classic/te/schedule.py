@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How and when tensors are computed."""
+"""Schedules: when and in which loops tensors are computed."""
 from __future__ import annotations
 
 import os
@@ -34,10 +34,10 @@ def _number(value: typing.Any, what: str) -> int:
 
 
 class Stage(_core.Stage):
-    """An operation and its loops. Steps that cannot be are refused (error 101) when they are asked for."""
+    """An operation and its loops. Invalid scheduling steps raise error 101 immediately."""
 
     def split(self, parent: IterVar, factor: typing.Any = None, nparts: typing.Any = None, disable_predication: bool = False) -> tuple[IterVar, IterVar]:
-        """The loop as two: the inner one has `factor` iterations, or the outer one has `nparts`."""
+        """Splits a loop in two: the inner one has `factor` iterations, or the outer one `nparts`."""
         if nparts is not None and factor is not None:
             raise ValueError("Do not need to provide both outer and nparts")
         if nparts is None and factor is None:
@@ -45,7 +45,7 @@ class Stage(_core.Stage):
         return self._split(_loop(parent), 0 if factor is None else _number(factor, "factor"), 0 if nparts is None else _number(nparts, "nparts"))
 
     def fuse(self, *args: IterVar) -> IterVar:
-        """Loops, each directly inside the one before, as one."""
+        """Fuses perfectly nested adjacent loops."""
         if not args:
             raise ValueError("fuse takes one loop or more")
         fused = _loop(args[0])
@@ -54,14 +54,14 @@ class Stage(_core.Stage):
         return fused
 
     def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: typing.Any, y_factor: typing.Any) -> tuple[IterVar, IterVar, IterVar, IterVar]:
-        """Both loops split and reordered: x outer, y outer, x inner, y inner."""
+        """Splits two loops and reorders them: x outer, y outer, x inner, y inner."""
         xo, xi = self.split(x_parent, x_factor)
         yo, yi = self.split(y_parent, y_factor)
         self.reorder(xo, yo, xi, yi)
         return xo, yo, xi, yi
 
     def reorder(self, *args: IterVar) -> None:
-        """These loops in this order, in the places that they have together."""
+        """Reorders these loops among the positions that they occupy."""
         self._reorder([_loop(a) for a in args])
 
     def vectorize(self, var: IterVar) -> None:
@@ -71,56 +71,56 @@ class Stage(_core.Stage):
         self._unroll(_loop(var))
 
     def parallel(self, var: IterVar) -> None:
-        """The loop's iterations are divided among threads, where no other loop is around it."""
+        """Distributes the loop's iterations over threads; only outermost loops can be parallel."""
         self._parallel(_loop(var))
 
     def bind(self, ivar: IterVar, thread_ivar: ThreadAxis) -> None:
-        """To a thread of a device. Loops of a bound schedule can be looked at; nothing is built from them."""
+        """Binds the loop to a GPU thread. Bound schedules can be lowered and printed, but not built."""
         if not isinstance(thread_ivar, ThreadAxis):
             raise TypeError("a loop is bound to a te.thread_axis")
         self._bind(_loop(ivar), thread_ivar.thread_tag)
 
     def env_threads(self, threads: typing.Any) -> None:
-        """Threads around the whole stage: there are none on a processor."""
+        """GPU threads around the whole stage; not available on a CPU."""
 
     def compute_at(self, parent: "Stage", scope: IterVar) -> None:
-        """Inside the consumer's loop, as much as one iteration needs."""
+        """Computes the stage inside a loop of its consumer: the part that one iteration needs."""
         self._compute_at(parent, _loop(scope))
 
     def compute_inline(self) -> None:
-        """In the expressions that read it."""
+        """Inlines the computation into its consumers."""
         self._compute_inline()
 
     def compute_root(self) -> None:
-        """By itself, before what reads it."""
+        """Computes the whole stage before its consumers."""
         self._compute_root()
 
     def set_scope(self, scope: str) -> None:
-        """Where the elements lie. A processor has one memory: the compiler decides between registers, the stack and the rest."""
+        """Sets the storage scope. It has no effect on a CPU: the compiler chooses between registers, stack and heap."""
         _scope(scope)
 
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
-        """Rows of scratch are laid out one after another; the request changes no result."""
+        """Accepted without effect: scratch buffers are compact."""
         if axis not in list(self.op.axis):
             raise ValueError("storage_align is for an axis of the operation")
         if _number(factor, "factor") < 1:
             raise ValueError("storage_align takes a factor of 1 or more")
 
     def double_buffer(self) -> None:
-        """Processors read ahead by themselves."""
+        """Accepted without effect: CPUs prefetch in hardware."""
 
     def rolling_buffer(self) -> None:
         raise ValueError("there is no rolling buffer; compute_at a loop computes what one iteration needs")
 
     def prefetch(self, tensor: Tensor, var: IterVar, offset: typing.Any) -> None:
-        """A hint that changes no result; processors read ahead by themselves."""
+        """Accepted without effect: CPUs prefetch in hardware."""
         if not isinstance(tensor, _core.Tensor):
             raise TypeError("prefetch is for a tensor")
         self._check_loop(_loop(var))
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: typing.Any = None) -> None:
-        """A hint on a loop. "unroll", "vectorize" and "parallel" are those steps; "import_llvm" brings LLVM IR (its text, or a file's path) into the
-        library, "import_c" a program in C; others change nothing."""
+        """A loop pragma. "unroll", "vectorize" and "parallel" apply these steps; "import_llvm" adds LLVM IR (text or file path) to the
+        library, "import_c" a C program; others have no effect."""
         self._check_loop(_loop(var))
         if pragma_type in ("import_llvm", "import_c"):
             self._import_llvm(_llvm_text(pragma_type, str(pragma_value)))
@@ -132,11 +132,12 @@ class Stage(_core.Stage):
             raise ValueError(f"there is no pragma '{pragma_type}'; there are {', '.join(sorted({*_PRAGMAS, 'unroll', 'vectorize', 'parallel'}))}")
 
     def set_store_predicate(self, predicate: typing.Any) -> None:
-        """Elements are stored only where the condition over the stage's loops holds; what is in the others is undefined."""
+        """Stores only elements for which a condition over the stage's loops holds; the others are undefined."""
         self._set_store_predicate(predicate)
 
     def tensorize(self, var: IterVar, tensor_intrin: typing.Any) -> None:
-        """The loop and all inside of it are an intrinsic's code (te.decl_tensor_intrin). That it computes the same is checked when the schedule is lowered."""
+        """Replaces the loop nest from this loop inwards by an intrinsic (te.decl_tensor_intrin). Lowering checks that both compute the
+        same."""
         if not isinstance(tensor_intrin, _core.TensorIntrinsic):
             raise TypeError("tensorize takes what te.decl_tensor_intrin gave")
         self._tensorize(_loop(var), tensor_intrin)
@@ -182,13 +183,13 @@ class Schedule(_core.Schedule):
         return self
 
     def cache_read(self, tensor: Tensor, scope: str, readers: typing.Any) -> Tensor:
-        """A copy of a tensor, in a stage of its own, that the readers take in its place."""
+        """Adds a stage that copies a tensor, and makes the readers read the copy."""
         _scope(scope)
         readers = readers if isinstance(readers, (list, tuple)) else [readers]
         return self._cache_read(tensor, [_operation(r) for r in readers], scope or "global")
 
     def cache_write(self, tensor: typing.Any, scope: str) -> typing.Any:
-        """The computation in a stage of its own; the tensor's stage copies from it. Of several outputs of one operation: a list."""
+        """Moves the computation to a new stage from which the tensor's own stage copies. For an operation with several outputs a list."""
         _scope(scope)
         if isinstance(tensor, (list, tuple)):
             first = self._cache_write(tensor[0], scope or "global")
@@ -196,8 +197,8 @@ class Schedule(_core.Schedule):
         return self._cache_write(tensor, scope or "global")
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> typing.Any:
-        """A reduction in two steps: partial results for each value of a loop of the reduction, which is dimension `factor_axis` of theirs, and
-        their combination. The partial results; of several outputs a list."""
+        """Splits a reduction into partial results, one for each value of a loop of the reduction, which becomes their dimension
+        `factor_axis`, and their final reduction. Returns the partial results; for several outputs a list."""
         made = self._rfactor(tensor, _loop(axis), factor_axis)
         return made[0] if len(made) == 1 else made
 
@@ -207,7 +208,7 @@ _core._set_loop_class("Schedule", Schedule)
 
 
 def create_schedule(ops: typing.Any) -> Schedule:
-    """The schedule of operations (or of one) and of all they need: every stage by itself, its axes as they are."""
+    """The default schedule of one or more operations and all operations that they depend on: a root stage each, with unchanged axes."""
     ops = ops if isinstance(ops, (list, tuple)) else [ops]
     if not ops:
         raise ValueError("create_schedule takes an operation or more")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kind of computation the operations of a block are: schedules look at it."""
+"""Tags: the kind of computation of an operation, which schedules inspect."""
 from __future__ import annotations
 
 import functools
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class TagScope:
-    """`with tag_scope(tag="injective"):`, or a decorator of a function that computes."""
+    """`with tag_scope(tag="injective"):`, or a decorator of a compute function."""
     _current: "TagScope | None" = None
 
     @classmethod

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors, and what computes them."""
+"""Tensors, and the operations that compute them."""
 from __future__ import annotations
 
 import typing
@@ -10,7 +10,7 @@ from ..tir.expr import with_operators
 
 @with_operators
 class TensorSlice:
-    """A tensor with some of its indices: A[i] of A[i, j]. With all of them it is an element."""
+    """A partially indexed tensor: A[i] of A[i, j]. With all indices it is an element."""
 
     def __init__(self, tensor: "Tensor", indices: typing.Any):
         self.tensor, self.indices = tensor, indices if isinstance(indices, tuple) else (indices,)
@@ -34,7 +34,7 @@ class TensorSlice:
 
 @with_operators
 class Tensor(_core.Tensor):
-    """What an operation gives. `A[i, j]` and `A(i, j)` are elements."""
+    """The output of an operation. `A[i, j]` and `A(i, j)` are elements."""
 
     def __call__(self, *indices: typing.Any) -> typing.Any:
         return self._element([_index(i) for i in indices])
@@ -43,7 +43,7 @@ class Tensor(_core.Tensor):
         return TensorSlice(self, indices)
 
     def asobject(self) -> typing.Any:
-        """The element of a tensor without dimensions."""
+        """The element of a rank-0 tensor."""
         if self.ndim:
             raise ValueError(f"the tensor '{self.name}' has {self.ndim} dimensions: an expression takes an element of it")
         return self()
@@ -85,7 +85,7 @@ def _index(value: typing.Any) -> typing.Any:
 
 
 class Operation(_core.Operation):
-    """What makes tensors."""
+    """Base class of operations."""
 
     @property
     def attrs(self) -> typing.Any:
@@ -103,25 +103,25 @@ class BaseComputeOp(Operation):
 
 
 class PlaceholderOp(Operation):
-    """An input."""
+    """An input tensor."""
 
     shape = property(lambda self: self.output(0).shape)
     dtype = property(lambda self: self.output(0).dtype)
 
 
 class ComputeOp(BaseComputeOp):
-    """Elements computed one by one."""
+    """A computation given element by element."""
 
     @property
     def body(self) -> list[typing.Any]:
-        """The elements, or what is combined."""
+        """The element expressions; for reductions the operands."""
         from ..tir.reduction import Reduce
         combiner, values = self._combiner, self._values
         return values if combiner is None else [Reduce(combiner, values, self.reduce_axis, self._condition, i) for i in range(len(values))]
 
 
 class ExternOp(Operation):
-    """What statements compute."""
+    """Tensors computed by statements."""
 
     body = property(lambda self: self._body)
 

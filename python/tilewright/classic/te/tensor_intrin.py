@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that computes a piece of a stage."""
+"""Tensor intrinsics: code that computes a tile of a stage."""
 from __future__ import annotations
 
 import typing
@@ -13,8 +13,9 @@ TensorIntrin = _core.TensorIntrinsic
 
 def decl_tensor_intrin(op: typing.Any, fcompute: typing.Callable[..., typing.Any], name: str = "tensor_intrin", binds: typing.Any = None, scalar_params: typing.Any = None,
                        default_buffer_params: typing.Any = None) -> TensorIntrin:
-    """What `op` computes, a te.compute over placeholders, as statements over buffers: fcompute(ins, outs) gives the body, or (body, reset, update),
-    where a reduction goes on outside: reset starts it, update adds to it. `binds`: buffers of tensors, with strides that are numbers or variables."""
+    """Declares statements that compute `op`, a te.compute over placeholders: fcompute(ins, outs) returns the body, or (body, reset,
+    update) for reductions with outer loops, where reset initialises the output and update accumulates. `binds`: buffers of the
+    tensors, with constant or variable strides."""
     if scalar_params:
         raise ValueError("an intrinsic takes no scalars; take them from a tensor of one element")
     if not hasattr(op, "input_tensors") or not op.input_tensors:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of scripts use: comparisons (compare.py), marks for what a machine has (features.py), fixtures (fixtures.py) and the pytest
-plugin that ties them together (plugin.py). Only what makes fixtures and marks asks for pytest."""
+"""Test utilities for scripts: comparisons (compare.py), requirements of the machine (features.py), fixtures (fixtures.py), and the
+pytest plugin for them (plugin.py). pytest is imported only where fixtures and marks are created."""
 from __future__ import annotations
 
 import importlib
@@ -17,7 +17,7 @@ from .functions import (ErrorTest, context_test, device_test, echo, identity_aft
 
 
 def main() -> None:
-    """Runs the caller's file with pytest, with this package's plugin. Ends the process."""
+    """Runs the caller's file under pytest with this package's plugin, and exits."""
     import inspect
     import pytest  # type: ignore[import-not-found]
     from . import plugin

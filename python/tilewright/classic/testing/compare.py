@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons of arrays, of gradients with differences, and of sizes."""
+"""Comparisons of arrays, of gradients with finite differences, and of sizes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,14 +11,14 @@ from ..runtime.ndarray import as_array
 
 
 def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7, verbose: bool = True) -> None:
-    """AssertionError unless shapes are equal and |actual - desired| <= atol + rtol * |desired|."""
+    """AssertionError unless the shapes are equal and |actual - desired| <= atol + rtol * |desired|."""
     actual, desired = as_array(actual), as_array(desired)
     np.testing.assert_allclose(actual.shape, desired.shape)
     np.testing.assert_allclose(actual, desired, rtol=rtol, atol=atol, verbose=verbose)
 
 
 def _difference(at: Callable[[float], float], here: float, wanted: float, delta: float, close: Callable[[float], bool]) -> float:
-    """The derivative by the simplest difference that comes close to what is wanted: forward, central, then of fourth order."""
+    """The derivative by the cheapest finite difference that is close to the expected value: forward, central, then fourth order."""
     forward = (at(delta) - here) / delta
     if close(forward):
         return forward
@@ -31,8 +31,8 @@ def _difference(at: Callable[[float], float], here: float, wanted: float, delta:
 
 def check_numerical_grads(function: Callable[..., Any], input_values: Mapping[str, Any] | Sequence[Any], grad_values: Mapping[str, Any] | Sequence[Any],
                           function_value: Any = None, delta: float = 1e-3, atol: float = 1e-2, rtol: float = 0.1) -> None:
-    """Gradients beside differences of a scalar function of arrays (by place or by name). AssertionError where the distance exceeds
-    atol * sqrt(n) + rtol * norm; ValueError for what is not finite."""
+    """Compares gradients with finite differences of a scalar function of arrays (by position or name). AssertionError if the distance
+    exceeds atol * sqrt(n) + rtol * norm; ValueError for non-finite values."""
     by_name = isinstance(input_values, Mapping)
     inputs = {k: np.asarray(v) for k, v in (input_values.items() if by_name else enumerate(input_values))}
     grads = {k: np.asarray(v) for k, v in (grad_values.items() if isinstance(grad_values, Mapping) else enumerate(grad_values))}
@@ -60,7 +60,7 @@ def check_numerical_grads(function: Callable[..., Any], input_values: Mapping[st
 
 
 def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
-    """ValueError unless two sizes, or two expressions for all values of their variables, are equal."""
+    """ValueError unless two sizes are equal, or two expressions for all values of their variables."""
     from ... import _core
     from ..arith import Analyzer
     loops = isinstance(lhs, _core.PrimExpr) or isinstance(rhs, _core.PrimExpr)
@@ -69,19 +69,20 @@ def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
 
 
 def check_bool_expr_is_true(bool_expr: Any, vranges: Any, cond: Any = None) -> None:
-    """AssertionError, with values, where a condition does not hold for all values of its variables in their ranges (for which `cond` holds)."""
+    """AssertionError with a counterexample unless a condition holds for all values of its variables in their ranges (for which `cond`
+    holds)."""
     from .constraints import check_bool_expr_is_true as check
     check(bool_expr, vranges, cond)
 
 
 def check_int_constraints_trans_consistency(constraints_trans: Any, vranges: Any = None) -> None:
-    """AssertionError unless what an IntConstraintsTransform says of both sides agrees."""
+    """AssertionError unless the two sides of an IntConstraintsTransform are consistent."""
     from .constraints import check_int_constraints_trans_consistency as check
     check(constraints_trans, vranges)
 
 
 def get_dtype_range(dtype: str) -> tuple[Any, Any]:
-    """The least and the greatest number of a dtype."""
+    """The minimum and maximum of a dtype."""
     kind = np.dtype(dtype)
     if kind.kind == "b":
         return 0, 1

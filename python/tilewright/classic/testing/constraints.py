@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions and constraints of integers, checked for all values of their variables."""
+"""Checks conditions and integer constraints by enumerating all values of their variables."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -37,9 +37,10 @@ def _on_grid(expr: Any, values: Mapping[Any, Any]) -> Any:
 
 
 def check_bool_expr_is_true(bool_expr: Any, vranges: Mapping[Any, Any], cond: Any = None) -> None:
-    """AssertionError, with values, where a condition does not hold for all values of its variables in their ranges (for which `cond` holds).
+    """AssertionError with a counterexample unless a condition holds for all values of its variables in their ranges (for which `cond`
+    holds).
 
-    Errors: ValueError (a variable without a range of constants, or too many values)."""
+    ValueError: a variable without a constant range, or too many values."""
     variables: list[Any] = []
     for expr in (bool_expr, cond):
         if expr is not None and not isinstance(expr, (bool, int)):
@@ -72,7 +73,8 @@ def check_bool_expr_is_true(bool_expr: Any, vranges: Mapping[Any, Any], cond: An
 
 
 def check_int_constraints_trans_consistency(constraints_trans: Any, vranges: Mapping[Any, Any] | None = None) -> None:
-    """AssertionError unless each side's variables, put through the other's, are themselves, and satisfy the other's relations where their own hold."""
+    """AssertionError unless mapping each side's variables to the other and back is the identity, and satisfies the other side's
+    relations wherever its own hold."""
     more = dict(vranges or {})
 
     def one_way(of: Any, other: Any, there: Mapping[Any, Any], back: Mapping[Any, Any]) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks for tests that need something of the machine or of the build: `@requires_llvm`, `@requires_cuda()`,
-`pytest.param(x, marks=requires_cuda.marks())`. Where the need is not met the test is skipped, with the reason."""
+"""Marks for tests with requirements on the machine or the build: `@requires_llvm`, `@requires_cuda()`, `pytest.param(x,
+marks=requires_cuda.marks())`. A test whose requirement is not met is skipped with the reason."""
 from __future__ import annotations
 
 import importlib.util
@@ -12,12 +12,12 @@ from typing import Any
 
 
 def _pytest() -> Any:
-    """pytest, or None where it is not installed: marks are then unittest's."""
+    """pytest, or None if it is not installed, in which case unittest's skips are used."""
     return importlib.import_module("pytest") if importlib.util.find_spec("pytest") else None
 
 
 class Marks(list):
-    """Marks of pytest that also decorate: what a requirement without a test gives."""
+    """A list of pytest marks that can be used as a decorator: the result of a requirement called without a test."""
 
     def __call__(self, test: Any) -> Any:
         for mark in reversed(self):
@@ -26,7 +26,7 @@ class Marks(list):
 
 
 class Feature:
-    """A need with a name: whether it is met, and the marks that say so. `parents` are needs that it contains."""
+    """A named requirement: whether it is met, and its marks. `parents` are requirements that it includes."""
 
     _all: dict[str, "Feature"] = {}
 
@@ -62,7 +62,7 @@ class Feature:
             yield from Feature._all[parent]._names() if parent in Feature._all else (parent,)
 
     def marks(self, support_required: str = "compile-and-run") -> Marks:
-        """Marks for pytest.param(..., marks=...). "optional": only its name, nothing is skipped."""
+        """Marks for pytest.param(..., marks=...). "optional": only the name mark, without skipping."""
         if support_required not in ("compile-and-run", "compile-only", "optional"):
             raise ValueError(f"Unknown feature support type: {support_required}")
         pytest, made = _pytest(), Marks()
@@ -79,7 +79,7 @@ class Feature:
 
     @classmethod
     def require(cls, name: str, support_required: str = "compile-and-run") -> Marks:
-        """Marks of the feature of a name."""
+        """The marks of the feature with this name."""
         return cls._all[name].marks(support_required)
 
 
@@ -121,7 +121,7 @@ for _name, _what in (("rpc", "RPC"), ("micro", "microTVM"), ("hexagon", "Hexagon
 
 
 def requires_package(*packages: str) -> Marks:
-    """Skips the test where a Python package is missing."""
+    """Skips the test if a Python package is missing."""
     missing = [p for p in packages if importlib.util.find_spec(p.split(".")[0]) is None]
     if not missing:
         return Marks()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures by value, and tests for each target: `size = parameter(1, 16)`, `@parametrize_targets("llvm")`. plugin.py gives a test that asks
-for `target` or `dev` every enabled target."""
+"""Fixtures from lists of values, and tests for each target: `size = parameter(1, 16)`, `@parametrize_targets("llvm")`. plugin.py runs
+tests that use `target` or `dev` for every enabled target."""
 from __future__ import annotations
 
 import copy
@@ -13,7 +13,7 @@ from typing import Any
 from ..runtime.ndarray import Device, device
 from . import features
 
-# What tests run for where neither they nor TVM_TEST_TARGETS (separated by ;) say it.
+# The targets of tests if neither they nor TVM_TEST_TARGETS (separated by ;) name any.
 DEFAULT_TEST_TARGETS = ["llvm"]
 
 
@@ -23,7 +23,7 @@ def _test_targets() -> list[str]:
 
 
 def device_enabled(target: Any) -> bool:
-    """Whether code for the target can be made and run, and TVM_TEST_TARGETS does not leave it out."""
+    """Whether code for the target can be generated and run, and TVM_TEST_TARGETS does not exclude it."""
     from ..runtime.module import enabled
     kind = str(getattr(target, "kind", target)).split(" ")[0]
     if not isinstance(target, str) and not hasattr(target, "kind"):
@@ -32,13 +32,13 @@ def device_enabled(target: Any) -> bool:
 
 
 def enabled_targets() -> list[tuple[str, Device]]:
-    """Targets that code is generated for, with their devices."""
+    """The targets with a code generator, and their devices."""
     found = [t for t in _test_targets() if device_enabled(t)]
     return [(t, device(t)) for t in found or ["llvm"]]
 
 
 def _marks_of(target: str) -> list[Any]:
-    """Skips a target that code does not run for here."""
+    """Marks that skip a target whose code cannot run here."""
     import pytest  # type: ignore[import-not-found]
     from ..runtime.module import enabled
     kind = target.split()[0]
@@ -50,7 +50,7 @@ def _marks_of(target: str) -> list[Any]:
 
 
 def target_params(targets: Sequence[Any] | None, excluded: Sequence[str] = (), failing: Sequence[str] = ()) -> list[Any]:
-    """What pytest parametrizes `target` with. An entry may be a tuple that begins with the target."""
+    """The parameters of a test's `target`. An entry may be a tuple that starts with the target."""
     import pytest
     out = []
     for given in _test_targets() if targets is None else targets:
@@ -65,7 +65,8 @@ def target_params(targets: Sequence[Any] | None, excluded: Sequence[str] = (), f
 
 
 def parametrize_targets(*args: Any) -> Any:
-    """The test runs for each of the targets, those of TVM_TEST_TARGETS where none is named; ids are the targets. `dev` is the target's device."""
+    """Runs the test for each of the targets, or for those of TVM_TEST_TARGETS if none is named; the test ids are the targets. `dev` is
+    the target's device."""
     import pytest
     if len(args) == 1 and callable(args[0]):
         return pytest.mark.parametrize("target", target_params(None), scope="session")(args[0])
@@ -80,17 +81,17 @@ def _noted(attribute: str, kinds: Sequence[str]) -> Callable[[Any], Any]:
 
 
 def exclude_targets(*args: str) -> Callable[[Any], Any]:
-    """A test for all targets but these kinds."""
+    """Runs the test for all targets except these kinds."""
     return _noted("tvm_excluded_targets", args)
 
 
 def known_failing_targets(*args: str) -> Callable[[Any], Any]:
-    """A test that is expected to fail for these kinds."""
+    """Expects the test to fail for these kinds."""
     return _noted("tvm_known_failing_targets", args)
 
 
 def parameter(*values: Any, ids: Any = None, by_dict: Any = None) -> Any:
-    """A pytest fixture that takes each of the values: `size = tvm.testing.parameter(1, 16)`, of a module or a class."""
+    """A pytest fixture with each of the values in turn: `size = tvm.testing.parameter(1, 16)`, in a module or class."""
     import pytest
     if by_dict is not None:
         if values or ids:
@@ -104,7 +105,7 @@ def parameter(*values: Any, ids: Any = None, by_dict: Any = None) -> Any:
 
 
 def parameters(*value_sets: Any, ids: Any = None) -> list[Any]:
-    """Fixtures whose values go together: `m, n = tvm.testing.parameters((1, 2), (3, 4))` gives two cases. plugin.py joins them."""
+    """Fixtures whose values vary together: `m, n = tvm.testing.parameters((1, 2), (3, 4))` makes two cases. plugin.py combines them."""
     import pytest
     group: dict[str, Any] = {"sets": list(value_sets), "ids": ids}
     out = []
@@ -117,8 +118,8 @@ def parameters(*value_sets: Any, ids: Any = None) -> list[Any]:
 
 
 def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
-    """A pytest fixture. With cache_return_value it is called once for each combination of the fixtures that it takes, and every test gets a
-    copy (TVM_TEST_DISABLE_CACHE=1 calls it for each test)."""
+    """A pytest fixture. With cache_return_value it is evaluated once per combination of the fixtures that it uses, and every test gets a
+    copy (TVM_TEST_DISABLE_CACHE=1 disables the cache)."""
     import pytest
     if func is None:
         return functools.partial(fixture, cache_return_value=cache_return_value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small functions that tests of the function interface call: they go through the runtime's table and back."""
+"""Functions for tests of the foreign function interface: they are called through the runtime's registry."""
 from __future__ import annotations
 
 import builtins
@@ -16,11 +16,11 @@ from ..runtime.ndarray import Device
 
 
 def nop(*_: Any) -> None:
-    """Nothing, for any arguments."""
+    """Does nothing, for any arguments."""
 
 
 def echo(value: Any) -> Any:
-    """The value, once through a function of the runtime."""
+    """Returns its argument after a round trip through the runtime."""
     return convert(lambda x: x)(value)
 
 
@@ -34,13 +34,13 @@ context_test = device_test
 
 
 def test_wrap_callback(func: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls another one, through the runtime."""
+    """A function that calls another one through the runtime."""
     inner = convert(func)
     return convert(lambda: inner())
 
 
 def test_raise_error_callback(message: str) -> Callable[..., Any]:
-    """A function that raises an error of the kind that stands before the colon."""
+    """A function that raises the error class named before the colon of the text."""
     kind, _, text = message.partition(":")
     known = _kind_of_error(kind.strip())
 
@@ -64,7 +64,7 @@ for _function in (test_wrap_callback, test_raise_error_callback, test_check_eq_c
 
 
 def ErrorTest(x: int, y: int) -> int:
-    """x; ValueError unless the two are equal, and TVMError where both are 1."""
+    """Returns x. ValueError if x and y differ, TVMError if both are 1."""
     if x != y:
         raise ValueError(f"Check failed: x == y ({x} vs. {y}) : expect x and y to be equal.")
     if x == 1:
@@ -73,18 +73,18 @@ def ErrorTest(x: int, y: int) -> int:
 
 
 def _kind_of_error(name: str) -> Any:
-    """A class of exceptions by its name: Python's, ours, or one that a script registered."""
+    """An exception class by its name: a builtin, ours, or one registered by a script."""
     found = error._registered.get(name) or getattr(error, name, None) or getattr(builtins, name, None)
     return found if isinstance(found, type) and issubclass(found, Exception) else None
 
 
 def object_use_count(value: Any) -> int:
-    """How many references Python has on the object, beyond those of this call."""
+    """The number of Python references to the object, without those of this call."""
     return sys.getrefcount(value) - 3
 
 
 def run_check_signal(number: int) -> None:
-    """Raises a signal of this process after a while: KeyboardInterrupt for SIGINT."""
+    """Sends a signal to this process after a delay: SIGINT raises KeyboardInterrupt."""
     time.sleep(0.001)
     os.kill(os.getpid(), signal.SIGINT if number <= 0 else number)
 
@@ -95,7 +95,7 @@ def terminate_self() -> None:
 
 
 def identity_after(x: Any, sleep: float) -> Any:
-    """x, some seconds later."""
+    """x, after a delay in seconds."""
     if sleep:
         time.sleep(sleep)
     return x

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pytest plugin of tilewright.testing: `dev` is the device of `target`, a test that asks for either runs for every enabled target, and
-the fixtures of one `parameters` call go together. `tvm.testing.main()`, `python -m tilewright.as_tvm -m pytest`, `pytest -p tilewright.as_tvm`
-and a conftest's `pytest_plugins = ["tvm.testing.plugin"]` load it."""
+"""The pytest plugin of tilewright.testing: `dev` is the device of `target`, tests that use either run for every enabled target, and the
+fixtures of one `parameters` call vary together. It is loaded by `tvm.testing.main()`, `python -m tilewright.as_tvm -m pytest`,
+`pytest -p tilewright.as_tvm` and `pytest_plugins = ["tvm.testing.plugin"]` in a conftest."""
 from __future__ import annotations
 
 from typing import Any
@@ -20,12 +20,12 @@ def pytest_configure(config: Any) -> None:
 
 @pytest.fixture
 def dev(target: Any) -> Any:
-    """The device that the target's code runs on."""
+    """The device of the target."""
     return device(target)
 
 
 def pytest_generate_tests(metafunc: Any) -> None:
-    if getattr(metafunc, "_tilewright_parametrized", False):  # the plugin may have two names
+    if getattr(metafunc, "_tilewright_parametrized", False):  # the plugin may be loaded under two names
         return
     metafunc._tilewright_parametrized = True
     _join_parameters(metafunc)
@@ -33,7 +33,7 @@ def pytest_generate_tests(metafunc: Any) -> None:
 
 
 def _add_targets(metafunc: Any) -> None:
-    """A test with `target` that nothing parametrizes runs for every enabled target."""
+    """Runs a test that uses `target`, and is not parametrized already, for every enabled target."""
     if "target" not in metafunc.fixturenames or "target" in metafunc._arg2fixturedefs:
         return
     for mark in metafunc.definition.iter_markers("parametrize"):

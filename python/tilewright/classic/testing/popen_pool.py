@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts run in processes of their own."""
+"""Functions that scripts run in worker processes."""
 from __future__ import annotations
 
 import time
@@ -16,7 +16,7 @@ def initializer(test_global_state_1: Any, test_global_state_2: Any, test_global_
 
 
 def after_initializer() -> Any:
-    """What the initializer was given."""
+    """The values that the initializer got."""
     return _value
 
 
@@ -43,12 +43,12 @@ def call_cpp_py_ffi(arg: Any) -> Any:
 
 
 def fast_summation(n: int) -> int:
-    """0 + 1 + ... + n - 1, at once."""
+    """0 + 1 + ... + n - 1, by the formula."""
     return n * (n - 1) // 2
 
 
 def slow_summation(n: int) -> int:
-    """The same, one after another."""
+    """The same sum by a loop."""
     total = 0
     for i in range(n):
         total += i

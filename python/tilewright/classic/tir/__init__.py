@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions of the loop IR under their classic names; loops themselves are what `tvm.lower` shows."""
+"""The loop IR's expressions and functions under their classic names."""
 from __future__ import annotations
 
 import typing

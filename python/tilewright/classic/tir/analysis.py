@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked of functions of loops."""
+"""Analyses of loop functions."""
 from __future__ import annotations
 
 import typing
@@ -12,7 +12,7 @@ from .stmt import Block, For, LetStmt
 
 
 def expr_deep_equal(lhs: typing.Any, rhs: typing.Any) -> bool:
-    """Whether two expressions are the same, of the same variables."""
+    """Whether two expressions are structurally equal, with the same variables."""
     return bool(_core.stmt_equal(lhs, rhs, False))
 
 
@@ -25,7 +25,7 @@ def _bound(node: typing.Any) -> list[typing.Any]:
 
 
 def undefined_vars(node: typing.Any, defs: typing.Any = None) -> list[Var]:
-    """The variables that nothing binds, in the order of their first use; without those in `defs`."""
+    """The free variables in order of first use, without those in `defs`."""
     known, found = list(defs or []), []
 
     def visit(n: typing.Any) -> None:
@@ -37,7 +37,7 @@ def undefined_vars(node: typing.Any, defs: typing.Any = None) -> list[Var]:
 
 
 def verify_ssa(func: PrimFunc) -> bool:
-    """Whether each variable is bound at one place."""
+    """Whether each variable is bound only once."""
     seen: list[typing.Any] = []
     unique = True
 
@@ -51,13 +51,13 @@ def verify_ssa(func: PrimFunc) -> bool:
 
 
 def verify_memory(func: PrimFunc) -> bool:
-    """Whether the processor that calls may touch all memory: there is no other here, so it is, unless the function is for a device."""
+    """Whether all memory accesses are valid on the host: true unless the function is for another device, since there is only one memory."""
     target = func.attrs.get("target")
     return target is None or "cpu" in list(getattr(target, "keys", ["cpu"]))
 
 
 def calculate_workspace_bytes(func: PrimFunc, workspace_byte_alignment: int) -> int:
-    """The bytes of memory inside the function that live at one time, each rounded up to the alignment."""
+    """The peak of simultaneously live memory inside the function in bytes, with each allocation rounded up to the alignment."""
     from ..runtime.data_type import DataType
 
     def size(buffer: Buffer) -> int:
@@ -83,7 +83,7 @@ def _children(node: typing.Any) -> list[typing.Any]:
 
 
 def get_block_access_region(block: Block, buffer_var_map: typing.Any = None) -> list[list[typing.Any]]:
-    """[what a block reads, what it writes, what cannot be said] as regions of single elements."""
+    """[regions that a block reads, regions that it writes, opaque accesses], each region a single element."""
     from .region import BufferRegion
     from .range import Range
     reads: list[typing.Any] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that loops read and write."""
+"""Buffers: memory that loops read and write."""
 from __future__ import annotations
 
 import typing
@@ -10,7 +10,7 @@ from .stmt import Address, write
 
 
 class Buffer(_core.Array):
-    """Memory by its dimensions: a name, sizes and a dtype. `buffer[i, j]` is an element."""
+    """A buffer with name, shape and dtype. `buffer[i, j]` is an element."""
 
     def __init__(self, shape: typing.Any, dtype: str = "float32", name: str = "buffer", data: typing.Any = None, strides: typing.Any = None,
                  elem_offset: typing.Any = None, scope: str = "", data_alignment: int = -1, offset_factor: int = 0, buffer_type: str = "", axis_separators: typing.Any = None):
@@ -30,14 +30,14 @@ class Buffer(_core.Array):
 
     @property
     def data(self) -> typing.Any:
-        """The variable that a script gave for the memory, or one of its name."""
+        """The data variable given by the script, or one named after the buffer."""
         return self.__dict__.get("_more", {}).get("data") or Var(self.name, "handle")
 
     def scope(self) -> str:
         return self._scope
 
     def offset_of(self, indices: typing.Any) -> list[typing.Any]:
-        """How far an element lies behind the first, in elements."""
+        """The offset of an element from the first, in elements."""
         at = list(indices) if isinstance(indices, (list, tuple)) else [indices]
         if len(at) != len(self.shape):
             raise ValueError(f"{len(at)} indices for the {len(self.shape)} dimensions of '{self.name}'")
@@ -47,20 +47,20 @@ class Buffer(_core.Array):
         return [_core.prim_simplify(out, [])]
 
     def get_flattened_buffer(self) -> "Buffer":
-        """The same elements in one dimension."""
+        """The buffer flattened to one dimension."""
         size: typing.Any = 1
         for d in self.shape:
             size = _core.prim_binary("Mul", size, d)
         return Buffer([_core.prim_simplify(size, [])], self.dtype, self.name, scope=self._scope)
 
     def access_ptr(self, access_mask: typing.Any, ptr_type: str = "handle", content_lanes: int = 1, offset: typing.Any = 0, extent: typing.Any = None) -> Address:
-        """The address of the first element, or of the one `offset` elements behind it, for functions that are called by name."""
+        """The address of an element, `offset` elements after the first, for calls of external functions."""
         if isinstance(access_mask, str) and set(access_mask) - {"r", "w"}:
             raise ValueError(f"Unknown access_mask {access_mask}")
         return Address(self._element([offset] if len(self.shape) else [], self.dtype))
 
     def vload(self, begin: typing.Any, dtype: typing.Any = None) -> typing.Any:
-        """Elements from `begin` on: one, or as many as the dtype has lanes."""
+        """Loads one element at `begin`, or a vector if the dtype has lanes."""
         return self._element(list(begin) if isinstance(begin, (list, tuple)) else [begin], str(dtype or self.dtype))
 
     def vstore(self, begin: typing.Any, value: typing.Any) -> typing.Any:
@@ -92,12 +92,12 @@ _core._set_loop_class("Array", Buffer)
 
 def decl_buffer(shape: typing.Any, dtype: str | None = None, name: str = "buffer", data: typing.Any = None, strides: typing.Any = None, elem_offset: typing.Any = None,
                 scope: str = "", data_alignment: int = -1, offset_factor: int = 0, buffer_type: str = "", axis_separators: typing.Any = None, span: object = None) -> Buffer:
-    """Memory of float32 unless a dtype is given."""
+    """A buffer, of float32 by default."""
     return Buffer(shape, dtype or "float32", name, data, strides, elem_offset, scope, data_alignment, offset_factor, buffer_type, axis_separators)
 
 
 def buffer_of(tensor: typing.Any, name: str | None = None) -> Buffer:
-    """A buffer that a tensor's elements lie in."""
+    """A buffer for a tensor's elements."""
     return decl_buffer(list(tensor.shape), tensor.dtype, name or tensor.name)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions: numbers, variables, and what operators make of them. Those of C++ (`_core.PrimExpr`) have here the class of their kind."""
+"""Expressions: constants, variables and operations. The C++ objects (`_core.PrimExpr`) are given the Python class of their kind."""
 from __future__ import annotations
 
 import operator
@@ -10,7 +10,7 @@ from ... import _core
 
 
 class ExprOp:
-    """Marks what has the operators of expressions (`with_operators`)."""
+    """Base of classes with arithmetic operators (`with_operators`)."""
 
 
 def _binary(kind: str) -> tuple[typing.Any, typing.Any]:
@@ -32,14 +32,14 @@ def _divide(a: typing.Any, b: typing.Any) -> typing.Any:
 
 
 def dtype_of(value: typing.Any) -> str:
-    """Of an expression, or of a number as one."""
+    """The dtype of an expression, or of a number converted to one."""
     if isinstance(value, (_core.PrimExpr, IntImm, FloatImm)) or hasattr(value, "dtype"):
         return str(value.dtype)
     return "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
 
 
 class EqualOp:
-    """a == b: an expression where one is wanted, and, where a bool is, whether both are the same object."""
+    """a == b: an expression, whose truth value is whether both are the same object."""
 
     def __init__(self, a: typing.Any, b: typing.Any, kind: str = "EQ"):
         self.a, self.b, self._kind = a, b, kind
@@ -75,7 +75,7 @@ def _no_bool(self: typing.Any) -> bool:
 
 
 def with_operators(cls: type) -> type:
-    """Gives a class the operators of expressions."""
+    """Class decorator that adds the operators of expressions."""
     for name, kind in (("add", "Add"), ("sub", "Sub"), ("mul", "Mul"), ("floordiv", "FloorDiv"), ("mod", "FloorMod"), ("lshift", "ShiftLeft"), ("rshift", "ShiftRight"),
                        ("and", "BitAnd"), ("or", "BitOr"), ("xor", "BitXor")):
         forward, backward = _binary(kind)
@@ -99,7 +99,7 @@ _BITS = {"int8": (-1 << 7, 1 << 7), "int16": (-1 << 15, 1 << 15), "int32": (-1 <
 
 
 class IntImm(int):
-    """An integer that scripts may also ask for its `value`: dimensions of types are these."""
+    """An integer constant with a `value`, as classic scripts expect; dimensions of types are of this class."""
 
     def __new__(cls, dtype: typing.Any, value: typing.Any = None, span: object = None) -> "IntImm":
         made = super().__new__(cls, dtype if value is None else value)
@@ -128,7 +128,7 @@ class IntImm(int):
 
 
 def _common(a: str, b: str) -> str:
-    """Of two dtypes of integers."""
+    """The common dtype of two integer dtypes."""
     if a == b:
         return a
     bits = max(int(re.sub("[^0-9]", "", d) or 32) for d in (a, b))
@@ -136,12 +136,12 @@ def _common(a: str, b: str) -> str:
 
 
 def _folded(kind: str, function: typing.Callable[[int, int], int]) -> tuple[typing.Any, typing.Any]:
-    """Of numbers a number; of a number and an expression an expression. What does not fit in the dtype has a wider one."""
+    """Folds constants; a constant and an expression make an expression. Results that overflow the dtype get a wider one."""
     def of(a: typing.Any, b: typing.Any) -> typing.Any:
         if not isinstance(a, int) or not isinstance(b, int):
             return NotImplemented if isinstance(a, float) or isinstance(b, float) else _operate(kind, a, b) if isinstance(a, _core.PrimExpr) or isinstance(b, _core.PrimExpr) else NotImplemented
         if kind in ("FloorDiv", "FloorMod") and int(b) == 0:
-            return _core.prim_binary(kind, a, b)  # says what is wrong
+            return _core.prim_binary(kind, a, b)  # raises the proper error
         value = function(int(a), int(b))
         dtype = _common(dtype_of(a) if hasattr(a, "dtype") else dtype_of(b), dtype_of(b) if hasattr(b, "dtype") else dtype_of(a))
         low, high = _BITS.get(dtype, (value, value + 1))
@@ -181,14 +181,14 @@ class StringImm(str):
 
 @with_operators
 class PrimExpr(_core.PrimExpr):
-    """An expression."""
+    """Base class of expressions."""
 
 
 PrimExprWithOp = PrimExpr
 
 
 class ConstExpr(PrimExpr):
-    """Only for isinstance: numbers are Python's own, with a dtype."""
+    """Base class of constants, for isinstance."""
 
 
 class Var(PrimExpr):
@@ -206,7 +206,7 @@ class Var(PrimExpr):
 
     @property
     def type_annotation(self) -> typing.Any:
-        """The type that a script gave, else that of the dtype."""
+        """The type given by the script, or else that of the dtype."""
         from ..ir.ty import PrimType
         return self.__dict__.get("_annotation") or PrimType(self.dtype)
 
@@ -215,7 +215,7 @@ class Var(PrimExpr):
 
 
 class SizeVar(Var):
-    """A variable that is not negative, as all sizes are."""
+    """A non-negative variable, such as a size."""
 
 
 class BinaryOpExpr(PrimExpr):
@@ -255,7 +255,7 @@ class Not(LogicalExpr):
 
 
 class Select(PrimExpr):
-    """Both sides are computed."""
+    """A conditional value whose operands are both evaluated."""
 
     def __init__(self, condition: typing.Any, true_value: typing.Any, false_value: typing.Any, span: object = None):
         super().__init__(_core.prim_choose(False, condition, true_value, false_value))
@@ -273,13 +273,13 @@ class Cast(PrimExpr):
 
 
 class Reinterpret(PrimExpr):
-    """The same bits as another dtype."""
+    """Reinterprets the bits as another dtype."""
 
     value = Cast.value
 
 
 class OpName(StringImm):
-    """What a call calls: `op.name`."""
+    """The callee of a call: `op.name`."""
 
     @property
     def name(self) -> str:
@@ -287,7 +287,7 @@ class OpName(StringImm):
 
 
 class Call(PrimExpr):
-    """An intrinsic, or a function by name, of some arguments."""
+    """A call of an intrinsic, or of a function by name."""
 
     @property
     def op(self) -> typing.Any:
@@ -313,7 +313,7 @@ class ProducerLoad(PrimExpr):
 
 
 class Let(PrimExpr):
-    """var is a value in the body."""
+    """Binds a variable to a value in the body."""
 
     def __init__(self, var: typing.Any, value: typing.Any, body: typing.Any, span: object = None):
         super().__init__(_core.prim_let(var, value, body))
@@ -322,7 +322,7 @@ class Let(PrimExpr):
 
 
 class Ramp(PrimExpr):
-    """base, base + stride, ... of `lanes` numbers."""
+    """The vector base, base + stride, ... with `lanes` elements."""
 
     def __init__(self, base: typing.Any, stride: int, lanes: int, span: object = None):
         if "int" not in dtype_of(base) or "x" in dtype_of(base) or not 1 < int(lanes) < 1 << 16:
@@ -335,7 +335,7 @@ class Ramp(PrimExpr):
 
 
 class Broadcast(PrimExpr):
-    """One value in all lanes."""
+    """A vector with one value in all lanes."""
 
     def __init__(self, value: typing.Any, lanes: int, span: object = None):
         if "x" in dtype_of(value) or not 1 < int(lanes) < 1 << 16:
@@ -346,7 +346,7 @@ class Broadcast(PrimExpr):
 
 
 class Shuffle(PrimExpr):
-    """Lanes of vectors, one after another, by number."""
+    """Selects lanes, by index, from the concatenation of vectors."""
 
     def __init__(self, vectors: typing.Any, indices: typing.Any, span: object = None):
         super().__init__(_core.prim_shuffle(list(vectors), [int(i) for i in indices]))
@@ -361,7 +361,7 @@ class Shuffle(PrimExpr):
 
 
 class Any(_core.Dim):
-    """A dimension that is not known before the program runs: `?`."""
+    """A dimension that is unknown until run time: `?`."""
 
     dtype = "int64"
 
@@ -382,7 +382,7 @@ _with_dims(Any)
 
 
 class DimExpr(_core.Dim):
-    """Arithmetic on dimensions of types."""
+    """Arithmetic on type dimensions."""
 
     dtype, same_as = "int64", Any.same_as
 

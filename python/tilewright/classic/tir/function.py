@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the loop IR, and modules of them: what `tvm.lower` gives and `tvm.build` takes."""
+"""Loop functions and their modules: the result of `tvm.lower` and the input of `tvm.build`."""
 from __future__ import annotations
 
 import textwrap
@@ -14,9 +14,9 @@ from .stmt import evaluate
 
 
 class PrimFunc:
-    """A function over buffers: statements that a script made, or the kernels that a schedule was lowered to.
+    """A function over buffers: statements from a script, or the kernels of a lowered schedule.
 
-    PrimFunc(params, body): params are buffers and variables, or handles that `buffer_map` says the buffers of."""
+    PrimFunc(params, body): params are buffers and variables, or handles that `buffer_map` maps to buffers."""
 
     def __init__(self, params: typing.Any, body: typing.Any, ret_type: typing.Any = None, buffer_map: Mapping[typing.Any, Buffer] | None = None, attrs: Mapping[str, typing.Any] | None = None,
                  span: object = None):
@@ -46,34 +46,34 @@ class PrimFunc:
 
     @property
     def params(self) -> list[typing.Any]:
-        """The arguments: variables, and handles of buffers."""
+        """The parameters: variables, and handles of buffers."""
         if self._function is not None:
             return [Var(p.name, "handle") if isinstance(p, Buffer) else p for p in self._function.params]
         return [Var(a[0], "handle") if isinstance(a, tuple) else a for a in self._lowered.arguments]
 
     @property
     def buffer_map(self) -> dict[str, Buffer]:
-        """The buffers of arguments by name."""
+        """The buffers by parameter handle."""
         if self._function is not None:
             return {p.name: p for p in self._function.params if isinstance(p, Buffer)}
         return {a[0]: decl_buffer(a[2], a[1], a[0]) for a in self._lowered.arguments if isinstance(a, tuple)}
 
     @property
     def body(self) -> typing.Any:
-        """The statements: of kernels one after another."""
+        """The statements; those of kernels are concatenated."""
         if self._function is not None:
             return self._function.body
         parts = self._lowered.bodies
         return parts[0] if len(parts) == 1 else _core.stmt_seq(parts)
 
     def with_body(self, new_body: typing.Any, span: object = None) -> "PrimFunc":
-        """The same function with other statements. Error: 103 (kernels: a variable or a buffer that is not the function's)."""
+        """A copy with another body. Error 103: of kernels, a variable or a buffer that does not belong to the function."""
         if self._function is not None:
             return PrimFunc._of(function=_core.BlockFunction(self._function.name, self._function.params, new_body), attrs=self.attrs)
         return PrimFunc._of(self._lowered.with_body(new_body), attrs=self.attrs)
 
     def with_attr(self, key: typing.Any, value: typing.Any = None) -> "PrimFunc":
-        """A copy with attributes: a key and a value, or a dict. `global_symbol` is the function's name."""
+        """A copy with attributes added: a key and a value, or a dict. `global_symbol` is the function's name."""
         new = dict(key) if isinstance(key, Mapping) else {key: value}
         if "global_symbol" not in new:
             return PrimFunc._of(self._kernels, self._function, {**self.attrs, **new})
@@ -91,7 +91,7 @@ class PrimFunc:
         return self
 
     def structurally_equals(self, other: typing.Any) -> bool:
-        """The same statements over the same parameters, and the same attributes."""
+        """Whether body, parameters and attributes are structurally equal."""
         if not isinstance(other, PrimFunc) or {k: str(v) for k, v in self.attrs.items()} != {k: str(v) for k, v in other.attrs.items()}:
             return False
         if self._function is not None and other._function is not None:
@@ -103,7 +103,7 @@ class PrimFunc:
         return own ^ zlib.crc32(repr(sorted((k, str(v)) for k, v in self.attrs.items())).encode())
 
     def script(self, *_: typing.Any, **__: typing.Any) -> str:
-        """A script that `tvm.script.from_source` reads again; of a function that is lowered already, its kernels' loops as text."""
+        """TVMScript that `tvm.script.from_source` can parse; for a lowered function its kernels' loops as text."""
         if self._function is None:
             return self._lowered.text(False)
         return "# from tvm.script import tir as T\n" + _core.block_script(self._function, "", False)
@@ -126,7 +126,7 @@ class LoopModule:
         self.attrs = None
 
     def structurally_equals(self, other: typing.Any) -> bool:
-        """The same functions under the same names."""
+        """Whether functions of the same names are structurally equal."""
         return isinstance(other, LoopModule) and self.functions.keys() == other.functions.keys() and all(f.structurally_equals(other.functions[n]) for n, f in self.functions.items())
 
     def structural_hash(self) -> int:
@@ -151,14 +151,14 @@ class LoopModule:
         return len(self.functions)
 
     def update(self, other: typing.Any) -> None:
-        """Takes the functions of another module, in the place of those of the same names."""
+        """Adds the functions of another module, replacing those of the same name."""
         self.functions.update(other.functions if isinstance(other, LoopModule) else other)
 
     def get_global_vars(self) -> list[str]:
         return list(self.functions)
 
     def script(self, *_: typing.Any, **__: typing.Any) -> str:
-        """A class of the functions that `tvm.script.from_source` reads again; of functions that are lowered already, their kernels' loops as text."""
+        """A TVMScript class that `tvm.script.from_source` can parse; for lowered functions their kernels' loops as text."""
         if any(f._function is None for f in self.functions.values()):
             return "\n".join(f.script() for f in self.functions.values())
         parts = [_core.block_script(f._function, name, False) for name, f in self.functions.items()]

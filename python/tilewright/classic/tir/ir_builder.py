@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops written one statement after another: what a function over buffers does, or the body of a te.extern or a tensor intrinsic."""
+"""Builds loops statement by statement: for a function over buffers, a te.extern body, or a tensor intrinsic."""
 from __future__ import annotations
 
 import typing
@@ -13,7 +13,7 @@ from .stmt import evaluate, loop_kind, write
 
 
 class WithScope:
-    """A part of the program that `with` opens and ends."""
+    """A scope that `with` opens and closes."""
 
     def __init__(self, enter_value: typing.Any, exit_cb: typing.Callable[[], None]):
         self._enter_value, self._exit_cb = enter_value, exit_cb
@@ -27,7 +27,8 @@ class WithScope:
 
 
 class BufferVar:
-    """A buffer in a program: `var[i]` is an element, `var[i] = value` a statement. Of several dimensions `var[i, j]`, or a flat `var[k]`."""
+    """A buffer in a program: `var[i]` is an element, `var[i] = value` emits a store. With several dimensions `var[i, j]`, or a flat
+    index `var[k]`."""
 
     def __init__(self, builder: "IRBuilder", buffer: Buffer, content_type: str | None = None):
         self._builder, self._buffer, self._content_type = builder, buffer, content_type or buffer.dtype
@@ -52,24 +53,24 @@ class BufferVar:
 
 
 class IRBuilder:
-    """Statements go where `with` stands; `get()` is all of them."""
+    """Emits statements into the current `with` scope; `get()` returns all of them."""
 
     def __init__(self) -> None:
         self._open: list[list[typing.Any]] = [[]]
 
     def _end(self, parts: list[typing.Any]) -> typing.Any:
-        """What was emitted in a scope. What opened for the rest of it (allocate, let) holds what came after."""
+        """The statements of a scope. Allocations and lets enclose the statements emitted after them."""
         out: list[typing.Any] = []
         for part in reversed(parts):
             out = [part(_core.stmt_seq(out[::-1]))] if callable(part) else out + [part]
         return _core.stmt_seq(out[::-1])
 
     def emit(self, stmt: typing.Any) -> None:
-        """A statement, or a call for what it does."""
+        """Emits a statement, or a call as a statement."""
         self._open[-1].append(evaluate(stmt))
 
     def get(self) -> typing.Any:
-        """All statements; the builder is empty then."""
+        """All statements; empties the builder."""
         if len(self._open) != 1:
             raise RuntimeError("cannot call get inside construction scope")
         parts, self._open = self._open[0], [[]]
@@ -96,11 +97,11 @@ class IRBuilder:
         raise ValueError("there is no loop with a condition; use for_range over the most iterations there can be, and if_scope inside")
 
     def if_scope(self, cond: typing.Any) -> WithScope:
-        """What happens where the condition holds."""
+        """Statements under a condition."""
         return self._scope(lambda body: _core.stmt_if(cond, body, None))
 
     def else_scope(self) -> WithScope:
-        """What happens where the condition of the if_scope just before does not hold."""
+        """The else branch of the if_scope just before."""
         parts = self._open[-1]
         if not parts or callable(parts[-1]) or parts[-1]._kind != "If" or parts[-1]._fields[2] is not None:
             raise RuntimeError("else_scope can only follow an if_scope")
@@ -111,21 +112,21 @@ class IRBuilder:
         return self._scope(lambda body: body)
 
     def let(self, var_name: typing.Any, value: typing.Any) -> Var:
-        """A name for a value in the rest of the scope."""
+        """Binds a value to a variable for the rest of the scope."""
         from .expr import dtype_of
         var = Var(var_name, dtype_of(value)) if isinstance(var_name, str) else var_name
         self._open[-1].append(lambda body: _core.stmt_let(var, value, body))
         return var
 
     def allocate(self, dtype: str, shape: typing.Any, name: str = "buf", axis_separators: typing.Any = None, scope: str = "") -> BufferVar:
-        """Memory for the rest of the scope."""
+        """Allocates memory for the rest of the scope."""
         shape = shape if isinstance(shape, (list, tuple)) else (shape,)
         buffer = decl_buffer(shape, dtype, name, scope=scope)
         self._open[-1].append(lambda body: _core.stmt_block("", [], None, None, body, [buffer], None))
         return BufferVar(self, buffer)
 
     def buffer_ptr(self, buf: typing.Any, shape: typing.Any = None) -> BufferVar:
-        """A buffer as something to read and write."""
+        """Access to a buffer's elements."""
         return BufferVar(self, buf)
 
     def pointer(self, content_type: str, name: str = "ptr", scope: str = "") -> BufferVar:
@@ -135,7 +136,8 @@ class IRBuilder:
         return _likely(expr)
 
     def scope_attr(self, node: typing.Any, attr_key: str, value: typing.Any) -> None:
-        """A note on the rest of the scope. "thread_extent" makes a loop of it, which nothing is built from; others change nothing."""
+        """An attribute of the rest of the scope. "thread_extent" makes it a GPU thread loop, which cannot be built; others have no
+        effect."""
         if attr_key != "thread_extent":
             return
         axis = node if isinstance(node, ThreadAxis) else None
@@ -145,7 +147,7 @@ class IRBuilder:
 
 
 def create() -> IRBuilder:
-    """An empty program."""
+    """A new builder."""
     return IRBuilder()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The axes of tensors by letters."""
+"""Layouts: the axes of tensors by letters."""
 from __future__ import annotations
 
 import typing
@@ -8,7 +8,7 @@ from .expr import IntImm
 
 
 class Layout:
-    """The axes of a tensor by letters: `layout("NCHW16c")`; capital letters are axes, small ones parts of them with their size."""
+    """The axes of a tensor by letters: `layout("NCHW16c")`; capitals are primal axes, lower-case letters inner parts with their sizes."""
 
     def __init__(self, name: str):
         import re
@@ -35,11 +35,11 @@ class Layout:
         return hash(self.name)
 
     def index_of(self, axis: str) -> int:
-        """-1 where there is none."""
+        """The position of an axis, or -1."""
         return next((i for i, (_, a) in enumerate(self._axes) if a == axis), -1)
 
     def factor_of(self, axis: str) -> int:
-        """How long the part of an axis is, by either letter; -1 for an axis without one."""
+        """The size of an axis's inner part, by either letter; -1 if the axis is not split."""
         sizes = [int(size) for size, a in self._axes if size and a.upper() == axis.upper()]
         return sizes[0] if sizes else -1
 
@@ -59,7 +59,7 @@ def _number(value: typing.Any) -> typing.Any:
 
 
 class BijectiveLayout:
-    """From one layout to another of the same axes, for shapes and indices."""
+    """The map between two layouts of the same axes, for shapes and indices."""
 
     def __init__(self, src_layout: Layout | str, dst_layout: Layout | str):
         self.src_layout, self.dst_layout = (v if isinstance(v, Layout) else Layout(v) for v in (src_layout, dst_layout))
@@ -68,7 +68,7 @@ class BijectiveLayout:
 
     @staticmethod
     def _whole(layout: Layout, numbers: typing.Any, sizes: bool) -> dict[str, int]:
-        """Sizes (or indices) of the axes, their parts joined."""
+        """Sizes (or indices) of the primal axes, from those of their parts."""
         out: dict[str, int] = {}
         for axis in dict.fromkeys(a.upper() for _, a in layout._axes):
             total = 1 if sizes else 0

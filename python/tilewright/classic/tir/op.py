@@ -29,7 +29,7 @@ def floordiv(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
 
 
 def floormod(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
-    """What remains of a floordiv."""
+    """The remainder of floordiv."""
     return _int_op("FloorMod", a, b)
 
 
@@ -37,17 +37,17 @@ indexdiv, indexmod = floordiv, floormod
 
 
 def truncdiv(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
-    """a / b, rounded to zero."""
+    """a / b, rounded towards zero."""
     return _core.prim_binary("Div", a, b)
 
 
 def truncmod(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
-    """What remains of a truncdiv."""
+    """The remainder of truncdiv."""
     return _core.prim_binary("Sub", a, _core.prim_binary("Mul", truncdiv(a, b), b))
 
 
 def div(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
-    """a / b as C divides."""
+    """a / b with C semantics."""
     return _core.prim_binary("Div", a, b)
 
 
@@ -57,12 +57,12 @@ def ceildiv(lhs: typing.Any, rhs: typing.Any, span: object = None) -> typing.Any
 
 
 def max_value(dtype: str, span: object = None) -> typing.Any:
-    """The greatest number of a dtype."""
+    """The maximum value of a dtype."""
     return _limit(dtype, "max")
 
 
 def min_value(dtype: str, span: object = None) -> typing.Any:
-    """The least number of a dtype."""
+    """The minimum value of a dtype."""
     return _limit(dtype, "min")
 
 
@@ -78,7 +78,7 @@ def infinity(dtype: str, span: object = None) -> typing.Any:
 
 
 def if_then_else(cond: typing.Any, t: typing.Any, f: typing.Any, span: object = None) -> typing.Any:
-    """t where the condition holds, else f; the other one is not evaluated."""
+    """t if the condition holds, else f; only the selected one is evaluated."""
     return _core.prim_choose(True, cond, t, f)
 
 
@@ -88,7 +88,7 @@ def all(*args: typing.Any, span: object = None) -> typing.Any:  # noqa: A001
 
 
 def any(*args: typing.Any, span: object = None) -> typing.Any:  # noqa: A001
-    """Whether one of the conditions holds."""
+    """Whether any of the conditions holds."""
     return _chain("Or", args)
 
 
@@ -144,7 +144,7 @@ def abs(x: typing.Any, span: object = None) -> typing.Any:  # noqa: A001
 
 
 def power(x: typing.Any, y: typing.Any, span: object = None) -> typing.Any:
-    """x to the y; of integers with whole constants only."""
+    """x to the power y; for integers y must be a non-negative constant."""
     if "int" in dtype_of(x):
         if not isinstance(y, int) or y < 0:
             raise ValueError("a power of integers has a constant exponent of 0 or more; cast to float32 for others")
@@ -172,17 +172,17 @@ def atan2(x1: typing.Any, x2: typing.Any) -> typing.Any:
 
 
 def hypot(x1: typing.Any, x2: typing.Any) -> typing.Any:
-    """The root of x1 * x1 + x2 * x2."""
+    """sqrt(x1 * x1 + x2 * x2)."""
     return _of_math("hypot", x1, x2)
 
 
 def nextafter(x1: typing.Any, x2: typing.Any) -> typing.Any:
-    """The next number after x1 towards x2."""
+    """The next representable number after x1 in the direction of x2."""
     return _of_math("nextafter", x1, x2)
 
 
 def _of_math(name: str, x1: typing.Any, x2: typing.Any) -> typing.Any:
-    """A function of C's mathematics library."""
+    """A function of the C mathematics library."""
     dtype = dtype_of(x1)
     if dtype not in ("float32", "float64"):
         raise ValueError(f"{name} is for float32 and float64, not for {dtype}; cast its arguments with astype")
@@ -190,7 +190,7 @@ def _of_math(name: str, x1: typing.Any, x2: typing.Any) -> typing.Any:
 
 
 def q_multiply_shift(x: typing.Any, y: typing.Any, q: typing.Any, s: typing.Any) -> typing.Any:
-    """round(x * y * 2**(s - q)) of int32: the product in int64, halves up."""
+    """round(x * y * 2**(s - q)) of int32, with the product in int64 and ties rounded up."""
     if not isinstance(q, int) or not isinstance(s, int):
         raise ValueError("q_multiply_shift takes numbers for q and s")
     right, left = (int(q) - int(s), 0) if s <= 0 else (int(q), int(s))
@@ -214,7 +214,7 @@ def fma(x: typing.Any, y: typing.Any, z: typing.Any) -> typing.Any:
 
 
 def reinterpret(dtype: str, value: typing.Any) -> typing.Any:
-    """The same bits as another dtype."""
+    """Reinterprets the bits as another dtype."""
     return _core.prim_reinterpret(str(dtype), value)
 
 
@@ -243,7 +243,7 @@ def bitwise_not(x: typing.Any, span: object = None) -> typing.Any:
 
 
 def likely(cond: typing.Any, span: object = None) -> typing.Any:
-    """The condition: which way it usually goes is not asked."""
+    """The condition itself; the branch hint is ignored."""
     return cond
 
 
@@ -252,7 +252,8 @@ _INTRINSICS = frozenset(("exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt",
 
 
 def call_intrin(dtype: str, func_name: str, *args: typing.Any, span: object = None) -> typing.Any:
-    """An intrinsic by name, `tir.exp`; or one of a script's own (`register_op_attr("tir.mine", ...)`), which a rule of register_intrin_lowering lowers."""
+    """Calls an intrinsic by name, such as `tir.exp`, or one of the script (`register_op_attr("tir.mine", ...)`), which a rule of
+    register_intrin_lowering lowers."""
     name = str(getattr(func_name, "name", func_name)).removeprefix("tir.")
     if name == "if_then_else":
         return if_then_else(*args)
@@ -266,7 +267,7 @@ def call_intrin(dtype: str, func_name: str, *args: typing.Any, span: object = No
 
 
 def call_extern(dtype: str, func_name: str, *args: typing.Any, span: object = None) -> typing.Any:
-    """A C function by name: a value where it takes numbers alone, and a statement where it takes memory (`buffer.access_ptr("r")`)."""
+    """Calls a C function by name: a value if all arguments are scalars, a statement if any is memory (`buffer.access_ptr("r")`)."""
     from .stmt import Address, ExternCall
     if [a for a in args if isinstance(a, (Address, _core.Array))]:
         return ExternCall(str(func_name), args, False, str(dtype))
@@ -277,7 +278,8 @@ call_pure_extern = call_extern
 
 
 def call_packed(*args: typing.Any, span: object = None) -> typing.Any:
-    """A function of the runtime by name, of whole buffers and numbers: a statement of a te.extern, or of a function's outermost level."""
+    """Calls a runtime function by name with whole buffers and scalars: a statement of a te.extern, or at the outermost level of a
+    function."""
     from .stmt import ExternCall
     if not args or not isinstance(args[0], str):
         raise ValueError("call_packed takes a function's name and its arguments")
@@ -295,13 +297,13 @@ call_llvm_pure_intrin = call_llvm_intrin
 
 
 def address_of(buffer_load: typing.Any, span: object = None) -> typing.Any:
-    """Where an element of a buffer lies."""
+    """The address of a buffer element."""
     from .stmt import Address
     return Address(buffer_load)
 
 
 class CallEffectKind:
-    """What a function does besides giving a value."""
+    """The side effects of a function."""
     ExprAnnotation, Pure, ReadState, UpdateState, SpecialCallArg, EmbedInfo, ControlJump = range(7)
     Opaque = UpdateState
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loop runs over."""
+"""Ranges of loops and axes."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,7 @@ from .expr import IntImm
 
 
 class Range:
-    """Numbers from `min`, `extent` of them: `Range(0, 10)`, `Range(10)`."""
+    """The integers from `min` to `min + extent - 1`: `Range(0, 10)`, `Range(10)`."""
 
     def __init__(self, begin: Any, end: Any = None, span: Any = None):
         self.min, self.extent = (IntImm("int32", 0), begin) if end is None else (begin, end - begin)

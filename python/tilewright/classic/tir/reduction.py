@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Axes of computations, and what is combined over them."""
+"""Axes of computations, and reductions."""
 from __future__ import annotations
 
 import typing
@@ -12,7 +12,7 @@ from .op import const, max_value, min_value
 
 @with_operators
 class IterVar(_core.IterVar):
-    """A variable of a computation: `var`, and `dom`, what it runs over. In an expression it is its variable."""
+    """An axis: its variable `var` and range `dom`. In an expression it is its variable."""
     DataPar, ThreadIndex, CommReduce, Ordered, DimInfo, Unrolled, Vectorized, Parallelized, Tensorized = range(9)
     thread_tag = ""
 
@@ -40,7 +40,7 @@ _core._set_loop_class("IterVar", IterVar)
 
 @with_operators
 class ThreadAxis:
-    """A thread of a device, to bind a loop to. Processors have none: what is bound can be looked at, not built."""
+    """A GPU thread index, to bind a loop to. Bound schedules can be printed but not built."""
     iter_type = IterVar.ThreadIndex
 
     def __init__(self, dom: Range | None, tag: str, name: str):
@@ -64,7 +64,7 @@ class ThreadAxis:
 
 
 class CommReducer:
-    """How two partial results become one, and what changes none."""
+    """A commutative reducer: how two partial results are combined, and the identity element."""
 
     def __init__(self, lhs: typing.Any, rhs: typing.Any, result: typing.Any, identity_element: typing.Any, span: object = None):
         self._combiner = _core.Combiner(lhs, rhs, result, identity_element)
@@ -73,7 +73,7 @@ class CommReducer:
 
 
 class Reduce:
-    """What a computation combines over axes: the whole body of a `te.compute`, or one of several that belong together (`value_index`)."""
+    """A reduction over axes: the whole body of a `te.compute`, or, with `value_index`, one of several reduced together."""
 
     def __init__(self, combiner: typing.Any, src: typing.Any, rdom: typing.Any, condition: typing.Any, value_index: int, init: typing.Any = None, span: object = None):
         self.combiner = combiner
@@ -93,15 +93,16 @@ class Reduce:
         return f"reduce(combiner={self._combiner.result}, source={self.source}, axis={self.axis}, where={self.condition}, value_index={self.value_index})"
 
 
-# Arithmetic with a reduction says what to do in place of it.
+# Arithmetic on a reduction raises an error that tells what to do instead.
 for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"):
     setattr(Reduce, f"__{_name}__", lambda self, other: self.asobject())
 
 
 def comm_reducer(fcombine: typing.Callable[..., typing.Any], fidentity: typing.Callable[..., typing.Any], name: str = "reduce") -> typing.Any:
-    """A function that combines over axes: `fcombine(x, y)` of two values, or of two tuples of values; `fidentity(dtype, ...)` changes none.
+    """Makes a reducer: `fcombine(x, y)` combines two values or two tuples of values; `fidentity(dtype, ...)` returns the identity.
 
-    The result is called as reducer(expression or tuple, axis, where=None, init=None); of two or more expressions it combines those."""
+    The result is called as reducer(expression or tuple, axis, where=None, init=None); called with two or more expressions it combines
+    them."""
 
     def make(expr: typing.Any, axis: typing.Any, where: typing.Any, init: typing.Any) -> typing.Any:
         exprs = list(expr) if isinstance(expr, (tuple, list)) else [expr]

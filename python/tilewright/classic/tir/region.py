@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of buffers, and maps of indices."""
+"""Regions of buffers, and index maps."""
 from __future__ import annotations
 
 import inspect
@@ -12,7 +12,7 @@ from .range import Range
 
 
 class BufferRegion:
-    """Ranges of a buffer's dimensions."""
+    """A box of a buffer: one range per dimension."""
 
     def __init__(self, buffer: typing.Any, region: Sequence[Range]):
         if len(region) != len(buffer.shape):
@@ -28,14 +28,14 @@ class BufferRegion:
 
 
 class IndexMap:
-    """From indices to indices: `IndexMap.from_func(lambda i: [i // 4, i % 4])`."""
+    """A map from indices to indices: `IndexMap.from_func(lambda i: [i // 4, i % 4])`."""
 
     def __init__(self, initial_indices: Sequence[Var], final_indices: Sequence[typing.Any], inverse_index_map: "IndexMap | None" = None):
         self.initial_indices, self.final_indices, self._inverse = list(initial_indices), [_core.prim_expr(e) for e in final_indices], inverse_index_map
 
     @staticmethod
     def from_func(mapping_function: Callable[..., typing.Any], ndim: int | None = None, inverse_index_map: typing.Any = None) -> "IndexMap":
-        """Of a function of indices; `ndim`: how many, where it takes any number."""
+        """Makes a map of a function of indices; `ndim`: their number if it takes any."""
         kinds = inspect.Parameter
         parameters = list(inspect.signature(mapping_function).parameters.values())
         names = [p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
@@ -52,7 +52,7 @@ class IndexMap:
         return IndexMap(variables, final, IndexMap.from_func(inverse_index_map, ndim=len(final)))
 
     def map_indices(self, indices: Sequence[typing.Any]) -> list[typing.Any]:
-        """The new indices of these."""
+        """The mapped indices."""
         at = self._at(indices)
         return [_core.prim_simplify(e if isinstance(e, int) else _core.prim_substitute(e, at), []) for e in self.final_indices]
 
@@ -62,19 +62,19 @@ class IndexMap:
         return dict(zip(self.initial_indices, indices))
 
     def map_shape(self, shape: Sequence[typing.Any]) -> list[typing.Any]:
-        """The sizes that hold all new indices of a shape."""
+        """The shape that holds all mapped indices of a shape."""
         self._at(shape)
         ranges = [(v, 0, int(size) - 1) for v, size in zip(self.initial_indices, shape)]
         return [_core.prim_simplify(_core.prim_bounds(e, ranges)[1] + 1, []) for e in self.final_indices]
 
     def inverse(self, shape: Sequence[typing.Any]) -> "IndexMap":
-        """The map back, for sums of multiples and parts of indices that leave no number out. ValueError for others."""
+        """The inverse map, if the indices are bijective sums of scaled parts of the variables. ValueError otherwise."""
         if self._inverse is not None:
             return self._inverse
         return _inverted(self, [int(d.extent) if isinstance(d, Range) else int(d) for d in shape])
 
     def is_equivalent_to(self, other_map: "IndexMap") -> bool:
-        """Whether both give the same indices."""
+        """Whether both maps give the same indices."""
         if len(self.initial_indices) != len(other_map.initial_indices) or len(self.final_indices) != len(other_map.final_indices):
             return False
         mapped = other_map.map_indices(self.initial_indices)
@@ -108,7 +108,7 @@ def _parts(e: typing.Any, scale: int = 1) -> list[tuple[int, typing.Any, int, in
 
 
 def _inverted(index_map: IndexMap, shape: Sequence[int]) -> IndexMap:
-    """Each part of an initial index is cut out of the new one that holds it."""
+    """Each part of an original index, expressed by the new index that contains it."""
     new = [Var(f"i{n}", "int32") for n in range(len(index_map.final_indices))]
     back: list[typing.Any] = [0] * len(shape)
     covered = [1] * len(shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of the loop IR: those that scripts make over buffers, and those of kernels that `tvm.lower` shows."""
+"""Statements of the loop IR: those that scripts construct over buffers, and those of the kernels that `tvm.lower` shows."""
 from __future__ import annotations
 
 import typing
@@ -7,11 +7,11 @@ import typing
 from ... import _core
 from .expr import IntImm, PrimExpr, dtype_of
 
-_KINDS = ("serial", "vectorized", "unrolled", "parallel")  # as C++ numbers them
+_KINDS = ("serial", "vectorized", "unrolled", "parallel")  # in the order of the C++ enumeration
 
 
 class ForKind:
-    """How a loop runs."""
+    """Execution kinds of loops."""
     SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = range(5)
 
 
@@ -21,14 +21,14 @@ _NAMES = {"serial": 0, "vectorize": 1, "vectorized": 1, "unroll": 2, "unrolled":
 
 
 def loop_kind(kind: typing.Any) -> int:
-    """The number of a loop's kind in C++, of a name or a ForKind."""
+    """The C++ number of a loop kind, from its name or a ForKind."""
     if kind not in _NAMES:
         raise ValueError(f"there is no kind of loop '{kind}'; there are serial, parallel, vectorize and unroll")
     return _NAMES[kind]
 
 
 class Stmt(_core.Stmt):
-    """A statement."""
+    """Base class of statements."""
 
     def __str__(self) -> str:
         return self._text()
@@ -64,7 +64,7 @@ def _lanes(value: typing.Any) -> int:
 
 
 def write(buffer: typing.Any, indices: typing.Any, value: typing.Any) -> Stmt:
-    """buffer[indices] = value, checked."""
+    """A checked store buffer[indices] = value."""
     at = list(indices)
     for i in at:
         if "int" not in dtype_of(i):
@@ -101,7 +101,7 @@ class IfThenElse(Stmt):
 
 
 class SeqStmt(Stmt):
-    """Statements one after another."""
+    """A sequence of statements."""
 
     def __init__(self, seq: typing.Any, span: object = None):
         super().__init__(_core.stmt_seq(list(seq)))
@@ -122,7 +122,7 @@ class Prefetch(Stmt):
 
 
 class Allocate(Stmt):
-    """Memory of a kernel that lives in `body`."""
+    """A kernel's buffer that is live in `body`."""
 
     buffer, body = _field(0), _field(1)
 
@@ -136,7 +136,7 @@ class Allocate(Stmt):
 
 
 class ExternCall:
-    """A call of a C function that takes memory, or of a function of the runtime: a statement, no value."""
+    """A call statement of a C function with memory arguments, or of a runtime function; it has no value."""
 
     def __init__(self, name: str, args: typing.Any, packed: bool, dtype: str = "int32"):
         self.name, self.dtype = name, dtype
@@ -154,7 +154,7 @@ class ExternCall:
 
 
 class Address:
-    """Where an element of a buffer lies: `buffer.access_ptr("r")`, `address_of(buffer[i])`."""
+    """The address of a buffer element: `buffer.access_ptr("r")`, `address_of(buffer[i])`."""
 
     dtype = "handle"
 
@@ -176,21 +176,21 @@ def _argument(name: str, value: typing.Any, packed: bool) -> typing.Any:
 
 
 class Evaluate(Stmt):
-    """A call for what it does: `Evaluate(tvm.tir.call_extern(...))`."""
+    """Evaluates a call for its side effects: `Evaluate(tvm.tir.call_extern(...))`."""
 
     def __init__(self, value: typing.Any, span: object = None):
         super().__init__(evaluate(value))
 
     @property
     def value(self) -> typing.Any:
-        if self._kind == "Seq":  # a value that nobody looks at
+        if self._kind == "Seq":  # the value is unused
             return IntImm("int32", 0)
         name, args, packed = self._fields
         return ExternCall(name, [Address(a[1]._element(a[2], a[1].dtype)) if isinstance(a, tuple) and isinstance(a[1], _core.Array) else a for a in args], packed)
 
 
 def evaluate(value: typing.Any) -> Stmt:
-    """What an expression does as a statement: a function that is called; of anything else nothing."""
+    """An expression as a statement: calls are kept, anything else has no effect and is dropped."""
     if isinstance(value, _core.Stmt):
         return value
     if isinstance(value, ExternCall):
@@ -202,7 +202,7 @@ def evaluate(value: typing.Any) -> Stmt:
 
 
 class BlockAxis(typing.NamedTuple):
-    """A variable of a block: what it runs over, whether over it is reduced, and its value where the block stands."""
+    """A block variable: its range, whether it is a reduction axis, and its bound value."""
     var: typing.Any
     min: typing.Any
     extent: typing.Any
@@ -211,7 +211,7 @@ class BlockAxis(typing.NamedTuple):
 
 
 class Block(Stmt):
-    """An instance of a computation: `body`, and before it `init` where all reduced axes start."""
+    """A block instance: `body`, preceded by `init` in the first iteration of all reduction axes."""
 
     def __init__(self, name_hint: str, axes: typing.Any, body: Stmt, init: typing.Any = None, predicate: typing.Any = None, alloc_buffers: typing.Any = (), annotations: typing.Any = None):
         super().__init__(_core.stmt_block(name_hint, [tuple(a) for a in axes], predicate, init, body, list(alloc_buffers), annotations))
@@ -251,12 +251,12 @@ class BufferLoad(PrimExpr):
 
 
 def AttrStmt(node: typing.Any, attr_key: str, value: typing.Any, body: Stmt, span: object = None) -> Stmt:  # noqa: N802  the classic name
-    """A note on statements: they are what they are."""
+    """An attribute of a statement, without effect."""
     return body
 
 
 def stmt_seq(*args: typing.Any) -> Stmt:
-    """Statements, or expressions for what they do, one after another."""
+    """A sequence of statements, or of expressions evaluated for their side effects."""
     return _core.stmt_seq([evaluate(a) for a in args])
 
 

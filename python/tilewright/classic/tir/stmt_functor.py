@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements and expressions walked and rewritten by functions."""
+"""Visitors and rewriters of statements and expressions, by functions."""
 from __future__ import annotations
 
 import typing
@@ -13,18 +13,18 @@ def post_order_visit(stmt: typing.Any, fvisit: typing.Callable[[typing.Any], Non
 
 
 def pre_order_visit(stmt: typing.Any, fvisit: typing.Callable[[typing.Any], typing.Any]) -> None:
-    """The same, parents before children."""
+    """Calls fvisit on each statement and expression, parents before children."""
     _core.stmt_visit(stmt, fvisit, True)
 
 
 def ir_transform(stmt: typing.Any, preorder: typing.Any, postorder: typing.Any, only_enable: typing.Any = None) -> typing.Any:
-    """The statement with nodes replaced by what the functions return for them (None: nothing). What `preorder` returns is not looked at any further;
-    `postorder` gets a node with its children replaced. `only_enable`: kinds of nodes, ["tir.For"]."""
+    """Replaces nodes by what the functions return for them (None: unchanged). The result of `preorder` is not traversed; `postorder`
+    gets a node after its children have been replaced. `only_enable`: kinds of nodes, ["tir.For"]."""
     return _core.stmt_rewrite(stmt, preorder, postorder, only_enable)
 
 
 def substitute(node: typing.Any, vmap: typing.Any) -> typing.Any:
-    """Variables replaced: {variable: expression}."""
+    """Substitutes variables: {variable: expression}."""
     variables = {getattr(k, "var", k): v for k, v in vmap.items()}
     return _core.stmt_substitute(node, variables) if isinstance(node, _core.Stmt) else _core.prim_substitute(node, variables)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over functions of loops."""
+"""Passes over loop functions."""
 from __future__ import annotations
 
 import typing
@@ -8,7 +8,7 @@ from .function import LoopModule, PrimFunc
 
 
 class PrimFuncPass:
-    """A pass over each function of a module of loops: `pass_(mod)`."""
+    """A pass over each function of a module of loop functions: `pass_(mod)`."""
 
     def __init__(self, transform: typing.Callable[..., typing.Any], opt_level: int, name: str):
         self._transform, self.opt_level, self.__name__ = transform, opt_level, name
@@ -40,7 +40,7 @@ class PrimFuncPass:
 
 
 def prim_func_pass(pass_func: typing.Any = None, opt_level: int | None = None, name: str | None = None, required: typing.Any = None, traceable: bool = False) -> typing.Any:
-    """`@prim_func_pass(opt_level=0)` above f(function, module, context), or above a class with transform_function of those."""
+    """`@prim_func_pass(opt_level=0)` on f(function, module, context), or on a class with such a method transform_function."""
     if opt_level is None:
         raise ValueError("Please provide opt_level for the function pass.")
 
@@ -57,12 +57,12 @@ def prim_func_pass(pass_func: typing.Any = None, opt_level: int | None = None, n
 
 
 def Apply(ftransform: typing.Callable[[PrimFunc], PrimFunc]) -> PrimFuncPass:  # noqa: N802  the classic name
-    """ftransform(function) of each function."""
+    """Applies ftransform to each function."""
     return PrimFuncPass(lambda function, _mod, _context: ftransform(function), 0, "Apply")
 
 
 def Filter(fcond: typing.Callable[[PrimFunc], bool]) -> typing.Callable[[LoopModule], LoopModule]:  # noqa: N802
-    """Only the functions for which fcond holds."""
+    """Keeps the functions for which fcond returns true."""
     return lambda mod: LoopModule({name: f for name, f in mod.functions.items() if fcond(f)})
 
 

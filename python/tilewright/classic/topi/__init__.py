@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators as tensor expressions, schedules for them, and (`topi.testing`) what they compute in numpy. Models are compiled with the compiler's own kernels,
-which are faster: these are for expressions of a script's own."""
+"""Operators as tensor expressions, schedules for them, and numpy references (`topi.testing`), for a script's own expressions. Models are
+compiled with the compiler's own kernels, which are faster."""
 from . import broadcast, einsum as _einsum, elemwise, generic, image, indexing, nn, ordering, reduction, tag, testing, transform, utils, vision, x86
 from .broadcast import *  # noqa: F401,F403
 from .einsum import *  # noqa: F401,F403

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computations of two tensors whose shapes are made equal, or of a tensor and a number, or of numbers."""
+"""Broadcasting binary operators on tensors and numbers."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def broadcast_shape(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-    """The shape that both become. ValueError where there is none."""
+    """The broadcast shape. ValueError if the shapes are incompatible."""
     out = []
     for d in range(1, max(len(a), len(b)) + 1):
         x, y = (a[-d] if d <= len(a) else 1), (b[-d] if d <= len(b) else 1)
@@ -35,7 +35,7 @@ def broadcast_shape(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
 
 
 def read(x: Any, shape: Sequence[Any], indices: Sequence[Any]) -> Any:
-    """The element of x that stands at the indices of the whole."""
+    """The element of x, broadcast, at the indices of the result."""
     if not isinstance(x, Tensor):
         return x
     skipped = len(shape) - x.ndim
@@ -91,13 +91,13 @@ logical_xor = _binary("logical_xor", _logical(lambda a, b: a.astype("uint8") != 
 
 
 def broadcast_to(data: Tensor, shape: Any) -> Tensor:
-    """Repeated along dimensions of one element."""
+    """Repeats dimensions of size 1 to the given shape."""
     whole = list(shape)
     return te.compute(whole, lambda *i: read(data, whole, i), name="T_broadcast_to", tag=BROADCAST)
 
 
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """x where the condition is not 0, else y."""
+    """x where the condition is non-zero, else y."""
     shape = broadcast_shape(broadcast_shape(condition.shape, x.shape), y.shape)
 
     def element(*i: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of products by letters, and over several axes."""
+"""Einstein sums and tensor dot products."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from ..te.tensor import Tensor
 
 
 def _letters(subscripts: str, ranks: Sequence[int]) -> tuple[list[list[Any]], list[Any]]:
-    """The names of dimensions of each operand and of the result. Those of "..." are numbers from the right."""
+    """The axis labels of each operand and of the result. Axes of "..." are numbered from the right."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     parts = left.split(",")
@@ -33,7 +33,7 @@ def _letters(subscripts: str, ranks: Sequence[int]) -> tuple[list[list[Any]], li
 
 
 def einsum(subscripts: str, *operand: Tensor) -> Tensor:
-    """The sum over all letters that the result has not: einsum("ij,jk->ik", a, b)."""
+    """Sums over all labels that are absent from the result: einsum("ij,jk->ik", a, b)."""
     operands = list(operand[0]) if len(operand) == 1 and isinstance(operand[0], (list, tuple)) else list(operand)
     inputs, output = _letters(subscripts, [t.ndim for t in operands])
     sizes: dict[Any, Any] = {}
@@ -60,7 +60,7 @@ def einsum(subscripts: str, *operand: Tensor) -> Tensor:
 
 
 def tensordot(a: Tensor, b: Tensor, axes: Any = None) -> Tensor:
-    """The sum over the last `axes` dimensions of a with the first of b, or over two lists of them."""
+    """Contracts the last `axes` dimensions of a with the first of b, or the axes of two lists."""
     axes = 2 if axes is None else axes
     if isinstance(axes, int):
         left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computations element by element."""
+"""Elementwise operators."""
 from __future__ import annotations
 
 from typing import Any
@@ -30,7 +30,7 @@ _NAMES = ("exp", "erf", "tanh", "tan", "cos", "cosh", "sin", "sinh", "acos", "ac
           "log", "log2", "log10", "sqrt", "rsqrt", "sigmoid")
 (exp, erf, tanh, tan, cos, cosh, sin, sinh, acos, acosh, asin, asinh, atan, atanh, floor, ceil, trunc, abs, isnan, isfinite, isinf, round, log, log2, log10, sqrt, rsqrt, sigmoid) = (  # noqa: A001
     _elementwise(n, getattr(tir_op, n)) for n in _NAMES)
-fast_exp, fast_tanh, fast_erf = exp, tanh, erf  # as fast as the exact ones are
+fast_exp, fast_tanh, fast_erf = exp, tanh, erf  # the exact functions are equally fast
 identity = _elementwise("identity", lambda x: x)
 negative = _elementwise("negative", lambda x: -x)
 sign = _elementwise("sign", _sign)
@@ -39,13 +39,13 @@ logical_not = _elementwise("logical_not", lambda x: x == tir_op.const(0, dtype_o
 
 
 def clip(x: Tensor, a_min: float, a_max: float) -> Tensor:
-    """Between two numbers."""
+    """Clamps to a minimum and a maximum."""
     low, high = (tir_op.const(v, x.dtype) for v in (a_min, a_max))
     return te.compute(x.shape, lambda *i: te.max(te.min(x(*i), high), low), tag=ELEMWISE)
 
 
 def cast(x: Any, dtype: str, span: Any = None) -> Any:
-    """As another dtype; of an expression, too."""
+    """Casts a tensor or an expression."""
     if isinstance(x, Tensor):
         return te.compute(x.shape, lambda *i: x(*i).astype(dtype), tag=ELEMWISE)
     return tir_op.const(x, dtype) if isinstance(x, (int, float)) else x.astype(dtype)
@@ -56,7 +56,7 @@ def reinterpret(x: Tensor, dtype: str) -> Tensor:
 
 
 def full(shape: Any, dtype: str, fill_value: Any) -> Tensor:
-    """A tensor of one value."""
+    """A tensor with all elements equal."""
     return te.compute(shape, lambda *i: tir_op.const(fill_value, dtype) if isinstance(fill_value, (int, float)) else fill_value.astype(dtype), tag=ELEMWISE)
 
 
@@ -65,7 +65,7 @@ def full_like(x: Tensor, fill_value: Any) -> Tensor:
 
 
 def elemwise_sum(xs: Any) -> Tensor:
-    """The sum of tensors of one shape."""
+    """The sum of tensors of equal shape."""
     tensors = [xs] if isinstance(xs, Tensor) else list(xs)
     if not tensors:
         raise ValueError("elemwise_sum takes a tensor or more")

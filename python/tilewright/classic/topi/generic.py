@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules for processors by what kind of computation the outputs are: the data's outer loops on threads, the innermost one in vectors."""
+"""Generic CPU schedules by the kind of the outputs' computation: outer data loops are parallel, the innermost one vectorised."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,7 @@ _LANES = 16
 
 
 def default_schedule(outs: Any, auto_inline: bool = False) -> Schedule:
-    """Every stage by itself; `auto_inline`: what is no reduction is written into what reads it."""
+    """The default schedule; with `auto_inline`, everything but reductions is inlined into its consumers."""
     s = te.create_schedule([t.op for t in (outs if isinstance(outs, (list, tuple)) else [outs])])
     if auto_inline:
         _inline(s)
@@ -26,7 +26,7 @@ def _inline(s: Schedule) -> None:
 
 
 def _vectors(s: Stage) -> None:
-    """The data's last axis in vectors below the reduction, the first axes on threads."""
+    """Vectorises the last data axis below the reduction and parallelises the first axes."""
     axis, reduce = list(s.op.axis), list(s.op.reduce_axis)
     if not axis:
         return
@@ -39,7 +39,7 @@ def _vectors(s: Stage) -> None:
 
 
 def schedule_injective(outs: Any) -> Schedule:
-    """One loop over everything, what comes before written into it."""
+    """One fused loop over all elements, with producers inlined."""
     s = default_schedule(outs, auto_inline=True)
     for stage in s.stages:
         if isinstance(stage.op, ComputeOp) and (stage.is_output or stage.op.reduce_axis):
@@ -57,7 +57,7 @@ def schedule_reduce(outs: Any) -> Schedule:
 
 
 def schedule_softmax(outs: Any) -> Schedule:
-    """Exponentials are kept, since sums and quotients read them; rows on threads."""
+    """Keeps the exponentials in memory, since both sums and quotients read them; rows are parallel."""
     s = default_schedule(outs)
     for stage in s.stages:
         if isinstance(stage.op, ComputeOp) and stage.op.axis:
@@ -78,7 +78,7 @@ globals().update({f"schedule_{name}": _of_outputs for name in _INJECTIVE})
 
 
 def schedule_extern(outs: Any) -> Schedule:
-    """Statements as they were written; what is computed before and behind them element by element."""
+    """Leaves statements as written; elementwise producers and consumers are scheduled as injective."""
     return default_schedule(outs)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures: resized, cut out, dilated."""
+"""Image operators: resizing, cropping, dilation."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from .elemwise import INJECTIVE
 
 
 def _coordinate(x: Any, size: Any, out: Any, mode: str) -> Any:
-    """Where the middle of an element of the result lies in the source."""
+    """The source coordinate of an output element."""
     number, n, m = x.astype("float32"), float(int(size)), float(int(out))
     scale = tir_op.const(n / m, "float32")
     half = tir_op.const(0.5, "float32")
@@ -41,7 +41,7 @@ def _nearest(x: Any, rounding: str, mode: str) -> Any:
 
 
 def _taps(x: Any, size: Any, out: Any, method: str, mode: str, rounding: str, alpha: float) -> list[tuple[Any, Any]]:
-    """(place, weight) of the elements that one of the result is made of along an axis; no weight: exactly that one."""
+    """(index, weight) of the elements that contribute to an output element along an axis; without a weight, a single element."""
     at = _coordinate(x, size, out, mode)
 
     def inside(place: Any) -> Any:
@@ -96,7 +96,7 @@ def resize1d(data: Tensor, roi: Any, size: Any, layout: str = "NCW", method: str
 
 def resize2d(data: Tensor, roi: Any, size: Any, layout: str = "NCHW", method: str = "linear", coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "", bicubic_alpha: float = -0.5,
              bicubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: str | None = None, output_shape: Any = None) -> Tensor:
-    """Pictures of another height and width, the nearest element's or between them. ValueError: bicubic_exclude."""
+    """Resizes images by nearest neighbour or interpolation. ValueError: bicubic_exclude."""
     if bicubic_exclude:
         raise ValueError("resize2d here takes all four elements of a cubic; give bicubic_exclude=0")
     return _resize(data, size, layout, "HW", method, coordinate_transformation_mode, rounding_method, bicubic_alpha, out_dtype)
@@ -108,7 +108,7 @@ def resize3d(data: Tensor, roi: Any, size: Any, layout: str = "NCDHW", method: s
 
 
 def crop_and_resize(data: Tensor, boxes: Tensor, box_indices: Tensor, crop_size: Any, layout: str = "NCHW", method: str = "bilinear", extrapolation_value: float = 0, out_dtype: str | None = None) -> Tensor:
-    """Parts of pictures, (y1, x1, y2, x2) from 0 to 1, resized."""
+    """Crops of images, with corners (y1, x1, y2, x2) from 0 to 1, resized."""
     first = layout == "NCHW"
     channels, height, width = data.shape[1 if first else 3], data.shape[2 if first else 1], data.shape[3 if first else 2]
     rows, columns = int(crop_size[0]), int(crop_size[1])
@@ -165,7 +165,7 @@ def _dilation2d(data: Tensor, weight: Tensor, stride: Any, padding: Any, dilatio
 
 
 def dilation2d_nchw(input: Tensor, filter: Tensor, stride: Any, padding: Any, dilations: Any, out_dtype: str | None = None) -> Tensor:  # noqa: A002
-    """The greatest sum of a window and the filter (channel, height, width)."""
+    """Morphological dilation: the maximum over a window of data plus filter (channel, height, width)."""
     return _dilation2d(input, filter, stride, padding, dilations, out_dtype, True)
 
 

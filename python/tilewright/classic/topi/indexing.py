@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements by numbers that are data: gathered, scattered, masked, cut."""
+"""Data-dependent indexing: gather, scatter, masks, slices."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from .utils import prod, unravel_index as place_of
 
 
 def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
-    """data where along an axis the index is the element of `indices`."""
+    """Selects elements along an axis by `indices`."""
     axis = axis_of(axis, data.ndim)
     return te.compute(indices.shape, lambda *i: data(*i[:axis], indices(*i), *i[axis + 1:]), name="T_gather", tag=INJECTIVE)
 
 
 def gather_nd(a: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
-    """Parts of a by the columns of `indices`, whose first dimension says the place."""
+    """Selects slices of a by the columns of `indices`, whose first dimension holds the coordinates."""
     count, rank = int(indices.shape[0]), indices.ndim - 1
     if count + batch_dims > a.ndim:
         raise ValueError(f"gather_nd has {count} numbers for each place of {a.ndim - batch_dims} dimensions")
@@ -39,7 +39,7 @@ def _combination(mode: str) -> Any:
 
 
 def _scattered(name: str, data: Tensor, indices: Tensor, updates: Tensor, mode: str, loop: Sequence[Any], places: Any) -> Tensor:
-    """A copy of data, then for each place of a loop an update: places(index, at) says where in data."""
+    """A copy of data with one update per iteration of a loop: places(index, at) returns the updated coordinates."""
     combined = _combination(mode)
 
     def body(ins: Any, outs: Any) -> Any:
@@ -57,7 +57,7 @@ def _scattered(name: str, data: Tensor, indices: Tensor, updates: Tensor, mode: 
 
 
 def scatter_elements(data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, reduction: str = "update") -> Tensor:
-    """A copy of data where, along an axis, the elements that `indices` says are combined with the updates, in their order."""
+    """A copy of data in which the updates are combined, in order, with the elements selected along an axis by `indices`."""
     axis = axis_of(axis, data.ndim)
     if indices.ndim != data.ndim or updates.ndim != data.ndim:
         raise ValueError(f"scatter takes indices and updates of {data.ndim} dimensions, not of {indices.ndim} and {updates.ndim}")
@@ -70,7 +70,7 @@ def scatter_elements(data: Tensor, indices: Tensor, updates: Tensor, axis: int =
 
 
 def scatter(data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -> Tensor:
-    """scatter_elements that puts the updates there."""
+    """scatter_elements that overwrites."""
     return scatter_elements(data, indices, updates, axis)
 
 
@@ -80,7 +80,7 @@ def scatter_add(data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0) -
 
 
 def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "update") -> Tensor:
-    """A copy of data where the parts that the columns of `indices` say are combined with the updates, in their order."""
+    """A copy of data in which the updates are combined, in order, with the slices selected by the columns of `indices`."""
     count, rank = int(indices.shape[0]), indices.ndim - 1
     if count > data.ndim:
         raise ValueError(f"scatter_nd has {count} numbers for each place of {data.ndim} dimensions")
@@ -88,7 +88,7 @@ def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "upda
 
 
 def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: float = 0, axis: int = 0) -> Tensor:
-    """mask_value behind the length of each sequence; time is dimension `axis` (0 or 1), the batch the other."""
+    """Replaces elements beyond each sequence's length by mask_value; `axis` (0 or 1) is the time axis, the other one the batch."""
     if axis not in (0, 1) or data.ndim < 2:
         raise ValueError("sequence_mask takes data of two dimensions or more, and axis 0 or 1")
     masked = tir_op.const(mask_value, data.dtype)
@@ -96,7 +96,7 @@ def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: float = 0, axi
 
 
 def reverse_sequence(a: Tensor, seq_lengths: Tensor, seq_axis: int = 1, batch_axis: int = 0) -> Tensor:
-    """The first elements of each sequence, as many as it is long, from last to first."""
+    """Reverses the first elements of each sequence, up to its length."""
     seq_axis, batch_axis = axis_of(seq_axis, a.ndim), axis_of(batch_axis, a.ndim)
 
     def element(*i: Any) -> Any:
@@ -107,7 +107,7 @@ def reverse_sequence(a: Tensor, seq_lengths: Tensor, seq_axis: int = 1, batch_ax
 
 
 def unravel_index(indices: Tensor, shape: Tensor) -> Tensor:
-    """The places of flat numbers in a shape that is data: a column of numbers for each."""
+    """Converts flat indices to coordinates in a shape given as data, one column each."""
     rank = int(shape.shape[0])
     whole = [rank, *indices.shape] if indices.ndim else [rank]
 
@@ -132,7 +132,7 @@ def adv_index(data: Tensor, indices: Sequence[Tensor]) -> Tensor:
 
 
 def meshgrid(a_tuple: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
-    """Each tensor along a dimension of its own; "xy": the first two of those exchanged."""
+    """Broadcasts each tensor along its own dimension; "xy" swaps the first two."""
     rank = len(a_tuple)
     order = list(range(rank)) if indexing == "ij" or rank < 2 else [1, 0, *range(2, rank)]
     shape = [a_tuple[d].shape[0] if a_tuple[d].ndim else 1 for d in order]
@@ -143,7 +143,7 @@ def meshgrid(a_tuple: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
 
 
 def strided_set(a: Tensor, v: Tensor, begin: Tensor, end: Tensor, strides: Tensor | None = None) -> Tensor:
-    """a, where the places of strided_slice(a, begin, end, strides) have the elements of v."""
+    """A copy of a with strided_slice(a, begin, end, strides) replaced by v."""
     def number(t: Tensor | None, d: int, otherwise: Any) -> Any:
         return otherwise if t is None else tir_op.if_then_else(int(t.shape[0]) > d, t(te.min(d, int(t.shape[0]) - 1)).astype("int32"), otherwise)
 
@@ -162,7 +162,7 @@ def strided_set(a: Tensor, v: Tensor, begin: Tensor, end: Tensor, strides: Tenso
 
 
 def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
-    """The upper or lower triangle of matrices from diagonal k on; 0 elsewhere."""
+    """The upper or lower triangle of matrices from diagonal k on, zero elsewhere."""
     zero = tir_op.const(0, data.dtype)
 
     def element(*i: Any) -> Any:
@@ -173,7 +173,7 @@ def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
 
 
 def matrix_set_diag(data: Tensor, diagonal: Tensor, k: Any = 0, align: str = "RIGHT_LEFT") -> Tensor:
-    """Matrices with other numbers on a diagonal, or on those from k[0] to k[1], which lie below one another."""
+    """Replaces a diagonal of matrices, or the diagonals k[0] to k[1], given as rows."""
     low, high = (k, k) if isinstance(k, int) else (int(k[0]), int(k[-1]))
     above, below = align.split("_")
     rows, columns = data.shape[-2], data.shape[-1]
@@ -193,7 +193,7 @@ def matrix_set_diag(data: Tensor, diagonal: Tensor, k: Any = 0, align: str = "RI
 
 
 def sparse_to_dense(sparse_indices: Tensor, output_shape: Sequence[Any], sparse_values: Tensor, default_value: Any = 0) -> Tensor:
-    """The values at their places, default_value elsewhere."""
+    """A dense tensor with the values at their indices, default_value elsewhere."""
     shape, rank = list(output_shape), sparse_indices.ndim
     default = default_value() if isinstance(default_value, Tensor) else tir_op.const(default_value, sparse_values.dtype)
 
@@ -208,7 +208,7 @@ def sparse_to_dense(sparse_indices: Tensor, output_shape: Sequence[Any], sparse_
 
 
 def layout_transform(array: Tensor, src_layout: str, dst_layout: str, schedule_rule: str = "None") -> Tensor:
-    """The elements as another layout has them: "NCHW" as "NCHW8c"."""
+    """Converts the data to another layout, such as "NCHW" to "NCHW8c"."""
     from ..tir.layout import bijective_layout
     if src_layout == dst_layout:
         return array
@@ -216,7 +216,7 @@ def layout_transform(array: Tensor, src_layout: str, dst_layout: str, schedule_r
 
 
 def shape(array: Tensor, dtype: str = "int32") -> Tensor:
-    """The sizes as data."""
+    """The shape as a tensor."""
     def element(i: Any) -> Any:
         out: Any = tir_op.const(0, dtype)
         for d, size in enumerate(array.shape):
@@ -226,7 +226,7 @@ def shape(array: Tensor, dtype: str = "int32") -> Tensor:
 
 
 def ndarray_size(array: Tensor, dtype: str = "int32") -> Tensor:
-    """The number of elements as data."""
+    """The number of elements as a tensor."""
     size = prod(list(array.shape))
     return te.compute((), lambda: tir_op.const(size, dtype) if isinstance(size, int) else size.astype(dtype), name="ndarray_size", tag=INJECTIVE)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Padding as the classic layers write it, on every side."""
+"""Padding in the classic forms."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def sides(padding: Any, kernel: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Before every axis, then after. ValueError for a size or a word that is none."""
+    """The padding before every axis, then after. ValueError for an invalid size or name."""
     if isinstance(padding, int):
         both = [2 * padding] * rank
     elif isinstance(padding, (list, tuple)):
@@ -49,14 +49,14 @@ def get_pad_tuple3d(padding: Any, kernel: Any = None) -> tuple[int, ...]:
 
 
 def infer_pad(data: Any, data_pad: Any) -> tuple[Any, Any]:
-    """How much a padded tensor has more of height and width on each side; (0, 0) without one."""
+    """The total padding of height and width, from the shapes of a padded tensor and its source; (0, 0) without one."""
     if data_pad is None:
         return 0, 0
     return (data_pad.shape[2] - data.shape[2]) // 2, (data_pad.shape[3] - data.shape[3]) // 2
 
 
 def infer_stride(data: Any, kernel: Any, out: Any) -> tuple[Any, Any]:
-    """The strides of a convolution by its sizes."""
+    """The strides of a convolution, from its shapes."""
     return tuple((data.shape[d] - kernel.shape[d]) // (out.shape[d] - 1) for d in (2, 3))  # type: ignore[return-value]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Orders and running sums along an axis, as loops."""
+"""Sorting and scans along an axis, as loops."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +13,7 @@ from .utils import prod
 
 
 def _lines(shape: Any, axis: int) -> tuple[Any, Any]:
-    """How many lines run along an axis, and the index of an element by line and place."""
+    """The number of lines along an axis, and a function from line and position to indices."""
     others = [size for d, size in enumerate(shape) if d != axis]
 
     def index(line: Any, place: Any) -> tuple[Any, ...]:
@@ -27,7 +27,7 @@ def _lines(shape: Any, axis: int) -> tuple[Any, Any]:
 
 
 def _merged(builder: Any, before: Any, count: int, orders: Any) -> Any:
-    """A stable merge sort of `orders[0]`, which is filled with 0 to count - 1; the buffer that holds the order then."""
+    """A stable merge sort of `orders[0]`, initialised with 0 to count - 1; returns the buffer with the final order."""
     width, source, target = 1, *orders
     while width < count:
         with builder.for_range(0, -(-count // (2 * width)), name="run") as run:
@@ -57,7 +57,7 @@ def _count(data: Tensor, axis: int) -> int:
 
 
 def _sorted(data: Tensor, axis: int, is_ascend: bool, emit: Any, shapes: Any, dtypes: Any, name: str, valid_count: Tensor | None = None) -> Any:
-    """Results that emit(outs, line, index, order, values) writes for each line, given the order of its elements."""
+    """Outputs written by emit(outs, line, index, order, values) for each line, given its sorted order."""
     axis = axis_of(axis, data.ndim)
     count = _count(data, axis)
     lines, index = _lines(data.shape, axis)
@@ -85,7 +85,7 @@ def _sorted(data: Tensor, axis: int, is_ascend: bool, emit: Any, shapes: Any, dt
 
 
 def argsort(data: Tensor, valid_count: Tensor | None = None, axis: int = -1, is_ascend: bool = True, dtype: str = "float32") -> Tensor:
-    """The numbers of elements along an axis in order; equal ones keep theirs."""
+    """The indices that sort elements along an axis, stably."""
     def emit(builder: Any, outs: Any, line: Any, index: Any, order: Any, values: Any) -> None:
         with builder.for_range(0, _count(data, axis_of(axis, data.ndim)), name="j") as j:
             outs[0][index(line, j)] = order[j].astype(dtype)
@@ -93,7 +93,7 @@ def argsort(data: Tensor, valid_count: Tensor | None = None, axis: int = -1, is_
 
 
 def sort(data: Tensor, axis: int = -1, is_ascend: bool = True) -> Tensor:
-    """The elements along an axis in order."""
+    """The elements sorted along an axis."""
     def emit(builder: Any, outs: Any, line: Any, index: Any, order: Any, values: Any) -> None:
         with builder.for_range(0, _count(data, axis_of(axis, data.ndim)), name="j") as j:
             outs[0][index(line, j)] = values[index(line, order[j])]
@@ -101,7 +101,7 @@ def sort(data: Tensor, axis: int = -1, is_ascend: bool = True) -> Tensor:
 
 
 def topk(data: Tensor, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int64") -> Any:
-    """The k first elements in order ("values"), their numbers ("indices"), or both; k below 1 is all."""
+    """The first k elements in sorted order ("values"), their indices ("indices"), or both; k < 1 means all."""
     if ret_type not in ("both", "values", "indices"):
         raise ValueError(f"topk gives both, values or indices, not '{ret_type}'")
     axis = axis_of(axis, data.ndim)
@@ -120,8 +120,8 @@ def topk(data: Tensor, k: int = 1, axis: int = -1, ret_type: str = "both", is_as
 
 
 def unique(data: Tensor, is_sorted: bool = True, return_counts: bool = False) -> list[Tensor]:
-    """Different elements of a vector, in order (or as they come first): them, where each comes first, the place of every element among them, how
-    many they are, (1,), and how often each comes. Behind the different ones the results hold 0."""
+    """The distinct elements of a vector, sorted (or in order of first occurrence), followed by 0s: the elements, the index of the first
+    occurrence of each, for every element the index of its value among them, their number, shape (1,), and the count of each."""
     if data.ndim != 1:
         raise ValueError(f"unique takes a vector, not {data.ndim} dimensions")
     count = _count(data, 0)
@@ -157,7 +157,7 @@ def unique(data: Tensor, is_sorted: bool = True, return_counts: bool = False) ->
 
 
 def searchsorted(sorted_sequence: Tensor, values: Tensor, right: bool = False, out_dtype: str = "int64") -> Tensor:
-    """Where values belong in sequences that are sorted along the last axis: before equal elements, or (right) behind them."""
+    """The insertion positions of values in sequences sorted along the last axis: before equal elements, or after them with `right`."""
     size = sorted_sequence.shape[-1]
     one = sorted_sequence.ndim == 1
     line_shape = list(values.shape[:-1])
@@ -189,7 +189,7 @@ def searchsorted(sorted_sequence: Tensor, values: Tensor, right: bool = False, o
 
 
 def scanop(data: Tensor, binop: Any, identity_value: Any, op_name: str, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None) -> Tensor:
-    """binop(binop(x0, x1), x2), ... along an axis, or over the flat tensor; `exclusive`: without the element itself."""
+    """A scan: binop(binop(x0, x1), x2), ... along an axis, or over the flattened tensor; `exclusive` leaves out the element itself."""
     if axis is None:
         data, axis = reshape(data, [prod(list(data.shape))]), 0
     axis = axis_of(axis, data.ndim)
@@ -215,12 +215,12 @@ def scanop(data: Tensor, binop: Any, identity_value: Any, op_name: str, axis: in
 
 
 def cumsum(data: Tensor, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None) -> Tensor:
-    """Running sums."""
+    """Cumulative sums."""
     return scanop(data, lambda a, b: a + b, 0, "cumsum_generic", axis, dtype, exclusive)
 
 
 def cumprod(data: Tensor, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None) -> Tensor:
-    """Running products."""
+    """Cumulative products."""
     return scanop(data, lambda a, b: a * b, 1, "cumprod_generic", axis, dtype, exclusive)
 
 

@@ -12,7 +12,7 @@ from .elemwise import COMM_REDUCE, COMM_REDUCE_IDX
 
 
 def _axes(data: Tensor, axis: Any) -> list[int]:
-    """Without repetition, in order. ValueError for one that is none."""
+    """The distinct axes in ascending order. ValueError for an invalid axis."""
     if axis is None or axis == ():
         return list(range(data.ndim))
     out = []

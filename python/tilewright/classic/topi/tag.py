@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kind of computation an operation is, as schedules ask."""
+"""Tags for the kinds of computations, which schedules inspect."""
 from __future__ import annotations
 
 from .elemwise import BROADCAST, COMM_REDUCE, COMM_REDUCE_IDX, ELEMWISE, INJECTIVE
 
 
 def is_broadcast(tag: str) -> bool:
-    """Elements by place, or repeated along dimensions."""
+    """Elementwise or broadcasting."""
     return tag in (ELEMWISE, BROADCAST) or tag.startswith((f"{ELEMWISE},", f"{BROADCAST},"))
 
 
 def is_injective(tag: str) -> bool:
-    """Each element of the result is read from one place of each operand."""
+    """Whether each element of the result reads one element of each operand."""
     return tag in (ELEMWISE, BROADCAST, INJECTIVE) or tag.startswith((f"{ELEMWISE},", f"{BROADCAST},", f"{INJECTIVE},"))
 
 

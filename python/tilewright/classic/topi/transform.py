@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements in other places."""
+"""Operators that rearrange elements."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from .utils import prod, ravel_index, unravel_index
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """Counted from the first dimension. ValueError where there is none."""
+    """A non-negative axis index. ValueError if there is no such axis."""
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} is out of range for {rank} dimensions")
     return axis % rank
 
 
 def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
-    """Dimensions in another order, or reversed."""
+    """Permutes the dimensions, or reverses them."""
     order = [axis_of(int(x), a.ndim) for x in axes] if axes is not None else list(range(a.ndim))[::-1]
     if sorted(order) != list(range(a.ndim)):
         raise ValueError(f"{list(axes or [])} is no order of {a.ndim} dimensions")
@@ -28,14 +28,14 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 
 
 def expand_dims(a: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
-    """New dimensions of one element."""
+    """Inserts dimensions of size 1."""
     axis = axis_of(axis, a.ndim + 1)
     shape = [*a.shape[:axis], *[1] * num_newaxis, *a.shape[axis:]]
     return te.compute(shape, lambda *i: a(*i[:axis], *i[axis + num_newaxis:]), name="T_expand_dims", tag=INJECTIVE)
 
 
 def squeeze(a: Tensor, axis: Any = None) -> Tensor:
-    """Without dimensions of one element."""
+    """Removes dimensions of size 1."""
     if axis is None:
         gone = [d for d, size in enumerate(a.shape) if isinstance(size, int) and int(size) == 1]
     else:

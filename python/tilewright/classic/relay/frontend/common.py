@@ -248,8 +248,7 @@ def unbind(data: Any, axis: int = 0) -> Any:
 
 def autopad(data: Any, strides: Sequence[int], kernel_shape: Sequence[int], dilations: Sequence[int] = (1, 1), pad_type: str = "constant", deconv: bool = False,
             mode: str = "SAME_UPPER", pad_value: float = 0.0) -> Any:
-    """Pads data so that a window with these strides has ceil(size
-    stride) positions; an odd element goes after (SAME_UPPER) or before the data."""
+    """Pads data so that a window with these strides has ceil(size / stride) positions; an odd element goes after (SAME_UPPER) or before the data."""
     from .. import op
     shape = [int(d) for d in infer_shape(data)]
     pads = []

@@ -45,8 +45,7 @@ def rand(dtype: str = "float32", *shape: int) -> Any:
 def check_grad(func: Any, inputs: Any = None, test_inputs: Any = None, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, scale: float | None = None, mean: float = 0,
                mode: str = "higher_order", target_devices: Any = None, executor_kind: str = "debug") -> None:
     """Compares gradients by `gradient` with central differences. Default inputs are normally distributed around `mean` with standard
-    deviation `scale`
-    (10 * eps). test_inputs: the inputs whose gradients are compared. AssertionError if they differ."""
+    deviation `scale` / (10 * eps). test_inputs: the inputs whose gradients are compared. AssertionError if they differ."""
     import numpy as np
     from ..build_module import create_executor
     from ..transform import gradient

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps on the blocks and loops of a function over buffers, and the trace of them."""
+"""Scheduling of the blocks and loops of a function over buffers, and the trace of the steps."""
 from __future__ import annotations
 
 from .schedule import Schedule

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tvm.tir.Schedule`: steps on the blocks and loops of a function. The steps themselves are C++ (te/block_schedule.h)."""
+"""`tvm.tir.Schedule`: scheduling steps on the blocks and loops of a function, implemented in C++ (te/block_schedule.h)."""
 from __future__ import annotations
 
 import functools
@@ -17,7 +17,7 @@ _RECORDED: dict[str, typing.Any] = {}
 
 
 def _step(method: typing.Any) -> typing.Any:
-    """Records what a method was given and gave. What it says of arguments that are none is a ScheduleError, too."""
+    """Decorator that records a step's arguments and results, and turns errors about invalid arguments into ScheduleError."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
@@ -39,7 +39,7 @@ def _step(method: typing.Any) -> typing.Any:
 
 
 class Schedule:
-    """Steps on one function of a module: each is done at once, and `mod` is the result. A step that cannot be is refused (ScheduleError)."""
+    """Schedules one function of a module: each step is applied immediately, and `mod` is the result. Invalid steps raise ScheduleError."""
 
     def __init__(self, mod: typing.Any, *, seed: int | None = None, debug_mask: typing.Any = "none", error_render_level: str = "detail"):
         if isinstance(mod, PrimFunc):
@@ -48,7 +48,7 @@ class Schedule:
             raise TypeError(f"a schedule is of a PrimFunc or a module of them, not of a {type(mod).__name__}")
         self._others = dict(mod.functions)
         self._schedules: dict[str, typing.Any] = {}
-        self._renamed: dict[str, str] = {}  # blocks that a step gave another name
+        self._renamed: dict[str, str] = {}  # blocks renamed by a step
         self._random = random.Random(seed if seed is not None and seed >= 0 else None)
         self._trace = Trace()
         self._decided: typing.Any = None
@@ -59,7 +59,7 @@ class Schedule:
         return list(_RECORDED)
 
     def work_on(self, func_name: str) -> None:
-        """The function that blocks are looked for in."""
+        """Selects the function in which blocks are looked up."""
         func_name = str(getattr(func_name, "name_hint", func_name))
         if func_name not in self._others:
             raise ValueError(f"the module has no function '{func_name}'; it has {', '.join(self._others)}")
@@ -86,7 +86,7 @@ class Schedule:
 
     @property
     def mod(self) -> LoopModule:
-        """The functions as they are now."""
+        """The module in its current state."""
         out = LoopModule(self._others)
         for name, schedule in self._schedules.items():
             out[name] = PrimFunc._of(function=schedule.function, attrs=self._others[name].attrs)
@@ -101,7 +101,7 @@ class Schedule:
         return self._name
 
     def copy(self) -> "Schedule":
-        """A schedule of its own in the same state. Blocks and loops are the same in both."""
+        """An independent schedule in the same state; blocks and loops of one are valid in both."""
         out = Schedule.__new__(Schedule)
         out._others, out._name, out._decided = dict(self._others), self._name, None
         out._schedules = {n: s.copy() for n, s in self._schedules.items()}
@@ -111,11 +111,11 @@ class Schedule:
         return out
 
     def seed(self, seed: int) -> None:
-        """What samples are drawn from now on."""
+        """Sets the seed of later samples."""
         self._random = random.Random(seed if seed >= 0 else None)
 
     def fork_seed(self) -> int:
-        """A seed for another schedule."""
+        """A new seed for another schedule."""
         return self._random.randrange(1, 2**31 - 1)
 
     def show(self, *_: typing.Any, **__: typing.Any) -> None:
@@ -123,7 +123,7 @@ class Schedule:
         print(self.trace)
 
     def get(self, rand_var_or_sref: typing.Any) -> typing.Any:
-        """The statement of a block or loop; the number of what was sampled."""
+        """The statement of a block or loop; the value of a sampled variable."""
         if isinstance(rand_var_or_sref, int):
             return int(rand_var_or_sref)
         found: list[typing.Any] = []
@@ -144,7 +144,7 @@ class Schedule:
 
     @_step
     def sample_categorical(self, candidates: typing.Any, probs: typing.Any, decision: int | None = None) -> ExprRV:
-        """One of the candidates, as often as `probs` says; `decision` is the place of one."""
+        """Samples one of the candidates with the given probabilities; `decision` is an index to use instead."""
         candidates, probs = [int(c) for c in candidates], [float(p) for p in probs]
         if not candidates or len(candidates) != len(probs) or min(probs) < 0 or not sum(probs) > 0:
             raise ValueError(f"{len(candidates)} candidates and {len(probs)} probabilities: give one for each, 0 or more and not all 0")
@@ -156,7 +156,7 @@ class Schedule:
 
     @_step
     def sample_perfect_tile(self, loop: LoopRV, n: int, max_innermost_factor: int = 16, decision: typing.Any = None) -> list[ExprRV]:
-        """`n` factors whose product is the loop's extent, the last at most `max_innermost_factor`."""
+        """Samples `n` factors whose product is the loop's extent, the last at most `max_innermost_factor`."""
         extent = self._constant_extent(loop)
         if n < 1 or max_innermost_factor < 1:
             raise ValueError("a loop is tiled into 1 or more factors, the innermost 1 or more")
@@ -197,17 +197,17 @@ class Schedule:
 
     @_step
     def get_producers(self, block: BlockRV) -> list[BlockRV]:
-        """Blocks that compute what it reads."""
+        """The blocks that produce what it reads."""
         return [BlockRV(name) for name in self._schedule.producers(self._block(block))]
 
     @_step
     def get_consumers(self, block: BlockRV) -> list[BlockRV]:
-        """Blocks that read what it computes."""
+        """The blocks that read what it writes."""
         return [BlockRV(name) for name in self._schedule.consumers(self._block(block))]
 
     @_step
     def split(self, loop: LoopRV, factors: typing.Any, preserve_unit_iters: bool = True) -> list[LoopRV]:
-        """The loop as several; one factor may be None: what is left."""
+        """Splits a loop into several; one factor may be None and is derived."""
         numbers = [0 if f is None else int(getattr(f, "value", f)) for f in factors]
         if any(f is not None and n <= 0 for f, n in zip(factors, numbers)):
             raise ValueError("factors are 1 or more, and None for one of them")
@@ -235,51 +235,53 @@ class Schedule:
 
     @_step
     def bind(self, loop: LoopRV, thread_axis: str) -> None:
-        """To a thread of a device; nothing is built from such a function."""
+        """Binds a loop to a GPU thread; the function can then be printed but not built."""
         self._schedule.bind(_loop(loop), str(thread_axis))
 
     # ---- blocks that move ----
 
     @_step
     def compute_at(self, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1) -> None:
-        """Into the loop that holds all that reads it: as much as one iteration needs."""
+        """Moves a block into a loop that contains all of its consumers, computing only what one iteration needs."""
         self._schedule.compute_at(self._block(block), _loop(loop))
 
     @_step
     def reverse_compute_at(self, block: BlockRV, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1) -> None:
-        """Into the loop that computes what it reads: what one iteration has finished."""
+        """Moves a block into the loop that contains its producers, computing what one iteration has completed."""
         self._schedule.reverse_compute_at(self._block(block), _loop(loop))
 
     @_step
     def compute_inline(self, block: BlockRV) -> None:
-        """Into what reads it."""
+        """Inlines a block into its consumers."""
         self._schedule.compute_inline(self._block(block))
 
     @_step
     def reverse_compute_inline(self, block: BlockRV) -> None:
-        """Into the block that computes what it reads."""
+        """Inlines a block into its producer."""
         self._schedule.reverse_compute_inline(self._block(block))
 
     @_step
     def cache_read(self, block: BlockRV, read_buffer_index: int, storage_scope: str) -> BlockRV:
-        """The block reads a copy; the block that copies."""
+        """Makes the block read a copy; returns the block that copies."""
         return BlockRV(self._schedule.cache_read(self._block(block), _place(read_buffer_index), storage_scope or "global"))
 
     @_step
     def cache_write(self, block: BlockRV, write_buffer_index: int, storage_scope: str) -> BlockRV:
-        """The block writes a copy; the block that copies from it."""
+        """Makes the block write a copy; returns the block that copies it back."""
         return BlockRV(self._schedule.cache_write(self._block(block), _place(write_buffer_index), storage_scope or "global"))
 
     @_step
     def decompose_reduction(self, block: BlockRV, loop: LoopRV) -> BlockRV:
-        """The start of a reduction as a block of its own before the loop; the block is then called as it was, with _update."""
+        """Moves the initialisation of a reduction to a block of its own before the loop, which is returned; the reduction block's name
+        gets the suffix _update."""
         start, update = self._schedule.decompose_reduction(self._block(block), _loop(loop))
         self._renamed[self._block(block)] = update
         return BlockRV(start)
 
     @_step
     def rfactor(self, loop: LoopRV, factor_axis: int) -> BlockRV:
-        """A loop of a reduction as one more dimension of partial results, which the block then combines; the block of the partial results."""
+        """Turns a loop of a reduction into an additional dimension of partial results, which the block then reduces; returns the block
+        of the partial results."""
         inside: list[str] = []
 
         def look(node: typing.Any) -> None:
@@ -294,12 +296,12 @@ class Schedule:
 
     @_step
     def set_scope(self, block: BlockRV, buffer_index: int, storage_scope: str) -> None:
-        """Where what the block writes lives. No processor looks at it."""
+        """Sets the storage scope of the block's output; no effect on a CPU."""
         self._schedule.set_scope(self._block(block), _place(buffer_index), str(storage_scope))
 
     @_step
     def annotate(self, block_or_loop: typing.Any, ann_key: str, ann_val: typing.Any) -> None:
-        """A note, which changes nothing."""
+        """Attaches an annotation, without effect."""
         if isinstance(block_or_loop, BlockRV):
             self._schedule.annotate_block(self._block(block_or_loop), str(ann_key), str(ann_val))
         else:
@@ -314,12 +316,12 @@ class Schedule:
 
     @_step
     def storage_align(self, block: BlockRV, buffer_index: int, axis: int, factor: int, offset: int) -> None:
-        """A note: rows lie one after another."""
+        """Attaches an alignment annotation, without effect: rows are compact."""
         self._schedule.annotate_block(self._block(block), "buffer_dim_align", f"{buffer_index} {axis} {factor} {offset}")
 
     @_step
     def enter_postproc(self) -> None:
-        """What comes after it is no choice of a search."""
+        """Marks the start of postprocessing: later steps contain no sampling decisions."""
 
     def __getattr__(self, name: str) -> typing.Any:
         if name.startswith("_"):

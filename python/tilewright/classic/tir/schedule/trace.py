@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of a schedule: printed as Python, written as JSON, done again on another schedule."""
+"""The trace of a schedule's steps: printed as Python, serialised as JSON, replayed on another schedule."""
 from __future__ import annotations
 
 import typing
@@ -8,11 +8,11 @@ from .... import _core
 
 
 class ScheduleError(_core.Error):
-    """A step that cannot be."""
+    """A scheduling step is invalid."""
 
 
 class BlockRV:
-    """A block of a schedule."""
+    """A reference to a block of a schedule."""
 
     def __init__(self, name: str):
         self._name = name
@@ -22,7 +22,7 @@ class BlockRV:
 
 
 class LoopRV:
-    """A loop of a schedule."""
+    """A reference to a loop of a schedule."""
 
     def __init__(self, var: typing.Any):
         self._var = var
@@ -32,11 +32,11 @@ class LoopRV:
 
 
 class ExprRV(int):
-    """A number that a step chose."""
+    """A sampled number."""
 
 
 class InstructionKind(str):
-    """The name of a step: `GetBlock`."""
+    """The name of an instruction: `GetBlock`."""
 
     @property
     def name(self) -> str:
@@ -44,16 +44,16 @@ class InstructionKind(str):
 
     @property
     def is_pure(self) -> bool:
-        """Whether the function stays as it was."""
+        """Whether the instruction leaves the function unchanged."""
         return self in ("GetBlock", "GetLoops", "GetProducers", "GetConsumers", "SampleCategorical", "SamplePerfectTile", "EnterPostproc")
 
 
-# The few steps whose name is no words of their method's name.
+# Instructions whose names are not derived from their method's name.
 _KINDS = {"enter_postproc": "EnterPostproc"}
 
 
 class Instruction:
-    """A step: its method, what it was given, what it gave, and what it chose."""
+    """A step: method, arguments, results, and sampling decision."""
 
     def __init__(self, method: str, given: dict[str, typing.Any], outputs: list[typing.Any], decision: typing.Any = None):
         self._method, self._given, self.outputs, self.decision = method, given, outputs, decision
@@ -64,24 +64,24 @@ class Instruction:
 
     @property
     def inputs(self) -> list[typing.Any]:
-        """The blocks, loops and numbers that it was given."""
+        """The arguments that are blocks, loops or sampled numbers."""
         flat = [x for v in self._given.values() for x in (v if isinstance(v, (list, tuple)) else [v])]
         return [x for x in flat if isinstance(x, (BlockRV, LoopRV, ExprRV))]
 
     @property
     def attrs(self) -> list[typing.Any]:
-        """What else it was given."""
+        """The other arguments."""
         return [v for v in self._given.values() if not isinstance(v, (BlockRV, LoopRV, ExprRV, list, tuple))]
 
     def __repr__(self) -> str:
         return Trace([self]).as_python()[0]
 
 
-_SPREAD = ("loops", "ordered_loops")  # arguments that are given one after another
+_SPREAD = ("loops", "ordered_loops")  # parameters passed as *args
 
 
 class Trace:
-    """The steps of a schedule. Printed they are Python; `apply_to_schedule` does them again."""
+    """The steps of a schedule. Its text is Python; `apply_to_schedule` replays it."""
 
     def __init__(self, insts: typing.Any = None, decisions: typing.Any = None):
         self.insts: list[Instruction] = list(insts or [])
@@ -101,11 +101,11 @@ class Trace:
         self.insts.append(inst)
 
     def pop(self) -> Instruction | None:
-        """Takes the last step away."""
+        """Removes the last step."""
         return self.insts.pop() if self.insts else None
 
     def with_decision(self, inst: Instruction, decision: typing.Any, remove_postproc: bool = False) -> "Trace":
-        """The same steps with another choice."""
+        """The same steps with another decision for one of them."""
         steps = self._without_postproc() if remove_postproc else self.insts
         if all(step is not inst for step in steps):
             raise ValueError("the instruction is none of the trace")
@@ -116,7 +116,7 @@ class Trace:
         return self.insts[:names.index("enter_postproc")] if "enter_postproc" in names else self.insts
 
     def simplified(self, remove_postproc: bool) -> "Trace":
-        """Without steps that only look at something that no later step uses."""
+        """Without pure steps whose results are not used later."""
         used: set[int] = set()
         kept: list[Instruction] = []
         for step in reversed(self._without_postproc() if remove_postproc else self.insts):
@@ -127,8 +127,8 @@ class Trace:
         return Trace(kept)
 
     def apply_to_schedule(self, sch: typing.Any, remove_postproc: bool = False, decision_provider: typing.Any = None) -> None:
-        """The same steps on a schedule of a function with the same blocks. `decision_provider(inst, inputs, attrs, decision)` says another
-        choice. Errors: those of the steps."""
+        """Replays the steps on a schedule of a function with the same blocks. `decision_provider(inst, inputs, attrs, decision)` returns
+        another decision. Errors: those of the steps."""
         known: dict[int, typing.Any] = {}
 
         def now(value: typing.Any) -> typing.Any:
@@ -150,7 +150,7 @@ class Trace:
         return names
 
     def as_python(self) -> list[str]:
-        """One line for each step."""
+        """One line per step."""
         names = self._named()
 
         def text(value: typing.Any) -> str:
@@ -169,7 +169,8 @@ class Trace:
         return lines
 
     def as_json(self, remove_postproc: bool = False) -> list[typing.Any]:
-        """Lists, texts and numbers: [[name, {argument: value}, [results]], ...], [[place, choice], ...]. What a step gave goes by name."""
+        """Lists, strings and numbers: [[name, {argument: value}, [results]], ...], [[index, decision], ...]. Results of steps are
+        referred to by name."""
         names = self._named()
 
         def plain(value: typing.Any) -> typing.Any:
@@ -184,7 +185,7 @@ class Trace:
 
     @staticmethod
     def apply_json_to_schedule(json_obj: typing.Any, sch: typing.Any) -> None:
-        """The steps that `as_json` wrote. Errors: ScheduleError (no such text), those of the steps."""
+        """Replays the JSON of `as_json`. Errors: ScheduleError (invalid JSON), those of the steps."""
         known: dict[str, typing.Any] = {}
 
         def now(value: typing.Any) -> typing.Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers as tensor expressions."""
+"""Neural network operators as tensor expressions."""
 from ..nn_utils import get_pad_tuple, get_pad_tuple1d, get_pad_tuple2d, get_pad_tuple3d
 from . import basic, norms, places, pools, windows
 from .basic import *  # noqa: F401,F403

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers without windows."""
+"""Operators without sliding windows."""
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +23,7 @@ def leaky_relu(x: Tensor, alpha: float) -> Tensor:
 
 
 def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
-    """x, or x * slope of its channel where it is negative."""
+    """x, or x times the slope of its channel if x is negative."""
     def element(*i: Any) -> Any:
         value = x(*i)
         return tir_op.if_then_else(value > tir_op.const(0, x.dtype), value, value * slope(i[axis]))
@@ -36,14 +36,14 @@ def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
 
 
 def flatten(data: Tensor) -> Tensor:
-    """The first dimension, and all others as one."""
+    """Flattens all dimensions but the first."""
     from ..transform import reshape
     from ..utils import prod
     return reshape(data, [data.shape[0], prod(list(data.shape[1:]))])
 
 
 def pad(data: Tensor, pad_before: Any, pad_after: Any = None, pad_value: Any = 0.0, name: str = "PadInput", attrs: Any = None) -> Tensor:
-    """More elements on the sides, all of one value."""
+    """Pads with a constant value."""
     before = list(pad_before)
     after = list(pad_after) if pad_after is not None else before
     if len(before) != data.ndim or len(after) != data.ndim:
@@ -68,7 +68,7 @@ def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: s
 
 
 def batch_matmul(tensor_a: Tensor, tensor_b: Tensor, oshape: Any = None, out_dtype: str | None = None, transpose_a: bool = False, transpose_b: bool = True, auto_scheduler_rewritten_layout: str = "") -> Tensor:
-    """Products of matrices, one for each index of the first dimension."""
+    """Batched matrix products."""
     out_dtype = out_dtype or tensor_a.dtype
     batch = tensor_a.shape[0]
     one_a, one_b = (isinstance(t.shape[0], int) and int(t.shape[0]) == 1 for t in (tensor_a, tensor_b))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that bring numbers to a mean and a variance, and sparse products."""
+"""Normalisations, and sparse products."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .basic import pad, softmax
 
 
 def _moments(data: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Mean and variance over axes, which stay with size 1."""
+    """Mean and variance over axes, which are kept with size 1."""
     shape = [1 if d in axes else size for d, size in enumerate(data.shape)]
     count: Any = 1
     for d in axes:
@@ -46,18 +46,18 @@ def _normalised(data: Tensor, axes: Sequence[int], epsilon: float, scale: Any, s
 
 
 def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor | None, axis: Any, epsilon: float = 1e-5) -> Tensor:
-    """Over axes that gamma and beta have, too."""
+    """Normalises over the axes of gamma and beta."""
     axes = [axis_of(int(a), data.ndim) for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
     return _normalised(data, axes, epsilon, lambda i: gamma(*[i[d] for d in axes]), (lambda i: beta(*[i[d] for d in axes])) if beta is not None else None, "T_layer_norm")
 
 
 def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, channel_axis: int = 1, axis: Any = (2, 3), epsilon: float = 1e-5) -> Tensor:
-    """Each picture's channels by themselves."""
+    """Normalises each channel of each image."""
     return _normalised(data, [axis_of(int(a), data.ndim) for a in axis], epsilon, lambda i: gamma(i[channel_axis]), lambda i: beta(i[channel_axis]), "T_instance_norm")
 
 
 def group_norm(data: Tensor, gamma: Tensor, beta: Tensor, num_groups: int, channel_axis: int, axes: Any, epsilon: float = 1e-5) -> Tensor:
-    """Groups of channels by themselves, over them and the axes."""
+    """Normalises groups of channels, over their channels and the axes."""
     from ..transform import reshape
     channel, places = axis_of(channel_axis, data.ndim), [axis_of(int(a), data.ndim) for a in axes]
     share = tir_op.floordiv(data.shape[channel], num_groups)
@@ -69,7 +69,7 @@ def group_norm(data: Tensor, gamma: Tensor, beta: Tensor, num_groups: int, chann
 
 def batch_norm(data: Tensor, gamma: Tensor, beta: Tensor, moving_mean: Tensor, moving_var: Tensor, axis: int | None = None, epsilon: float | None = None, center: bool | None = None,
                scale: bool | None = None) -> list[Tensor]:
-    """[the data with these means and variances of channels, the means, the variances]"""
+    """[the normalised data, the means, the variances], given means and variances per channel."""
     channel, small = axis_of(1 if axis is None else axis, data.ndim), tir_op.const(1e-5 if epsilon is None else epsilon, data.dtype)
 
     def element(*i: Any) -> Any:
@@ -81,7 +81,7 @@ def batch_norm(data: Tensor, gamma: Tensor, beta: Tensor, moving_mean: Tensor, m
 
 
 def l2_normalize(data: Tensor, eps: float, axis: Any = None) -> Tensor:
-    """Divided by the root of the sum of squares over the axes."""
+    """Divides by the square root of the sum of squares over the axes."""
     axes = list(range(data.ndim)) if axis is None else [axis_of(int(a), data.ndim) for a in (axis if isinstance(axis, (list, tuple)) else [axis])]
     shape = [1 if d in axes else size for d, size in enumerate(data.shape)]
     over = [te.reduce_axis((0, data.shape[d]), f"k{d}") for d in axes]
@@ -95,7 +95,7 @@ def l2_normalize(data: Tensor, eps: float, axis: Any = None) -> Tensor:
 
 
 def lrn(data: Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75, bias: float = 2.0) -> Tensor:
-    """x / (bias + alpha / size * the sum of squares of the neighbours along an axis) ** beta"""
+    """x / (bias + alpha / size * sum of squares of the neighbours along an axis) ** beta"""
     if size % 2 == 0:
         raise ValueError(f"lrn takes an odd size, not {size}")
     axis, half = axis_of(axis, data.ndim), size // 2
@@ -116,7 +116,7 @@ def scale_shift_nhwc(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:
 
 
 def matmul(tensor_a: Tensor, tensor_b: Tensor, bias: Tensor | None = None, out_dtype: str | None = None, transpose_a: bool = False, transpose_b: bool = False, auto_scheduler_rewritten_layout: str = "") -> Tensor:
-    """The product of matrices, either of them transposed, and a bias."""
+    """The matrix product, with optional transposes and bias."""
     out_dtype = out_dtype or tensor_a.dtype
     k = te.reduce_axis((0, tensor_a.shape[0 if transpose_a else 1]), "k")
     product = te.compute((tensor_a.shape[1 if transpose_a else 0], tensor_b.shape[0 if transpose_b else 1]), lambda i, j: te.sum(
@@ -126,7 +126,7 @@ def matmul(tensor_a: Tensor, tensor_b: Tensor, bias: Tensor | None = None, out_d
 
 
 def sparse_dense(dense_data: Tensor, sparse_data: Tensor, sparse_indices: Tensor, sparse_indptr: Tensor, sparse_lhs: bool = False) -> Tensor:
-    """data * weights^T, the weights as rows of (values, columns), which begin where `sparse_indptr` says."""
+    """data * weights^T, with weights in compressed rows of (values, columns) that start at `sparse_indptr`."""
     from ...tir import ir_builder
     if sparse_lhs or sparse_data.ndim != 1:
         raise ValueError("sparse_dense takes weights by rows of numbers (CSR) here; relay.nn.sparse_dense has blocks and the other side")

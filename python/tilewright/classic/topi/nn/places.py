@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that move elements: apart, into blocks, beyond the edges."""
+"""Operators that rearrange elements: dilation, block transforms, mirror padding."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .basic import pad
 
 
 def dilate(data: Tensor, strides: Sequence[int], dilation_value: float = 0.0, name: str = "DilatedInput") -> Tensor:
-    """Elements apart from one another, the value between them."""
+    """Inserts a value between elements."""
     if len(strides) != data.ndim:
         raise ValueError(f"data dimension and strides size dismatch : {data.ndim} vs {len(strides)}")
     steps = [int(s) for s in strides]
@@ -28,7 +28,7 @@ def dilate(data: Tensor, strides: Sequence[int], dilation_value: float = 0.0, na
 
 
 def upsampling(data: Tensor, scale_h: float, scale_w: float, layout: str = "NCHW", method: str = "nearest_neighbor", align_corners: bool = False, output_shape: Any = None) -> Tensor:
-    """Pictures so many times as large."""
+    """Enlarges images by integer or fractional scales."""
     from ..image import resize2d
     y, x = layout.index("H"), layout.index("W")
     size = tuple(output_shape[d] if output_shape is not None else int(round(float(data.shape[d]) * s)) for d, s in ((y, scale_h), (x, scale_w)))
@@ -37,7 +37,7 @@ def upsampling(data: Tensor, scale_h: float, scale_w: float, layout: str = "NCHW
 
 
 def mirror_pad(data: Tensor, pad_before: Sequence[int], pad_after: Sequence[int] | None = None, mode: str = "SYMMETRIC", name: str = "MirrorPadInput") -> Tensor:
-    """Elements mirrored beyond the edges: the edge itself is one of them ("SYMMETRIC") or is not ("REFLECT")."""
+    """Mirror padding, with the border element repeated ("SYMMETRIC") or not ("REFLECT")."""
     before, after = list(pad_before), list(pad_after if pad_after is not None else pad_before)
     if mode not in ("SYMMETRIC", "REFLECT"):
         raise ValueError(f"mirror_pad is SYMMETRIC or REFLECT, not {mode}")
@@ -57,7 +57,7 @@ def mirror_pad(data: Tensor, pad_before: Sequence[int], pad_after: Sequence[int]
 
 
 def depth_to_space(data: Tensor, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> Tensor:
-    """Channels as pixels: `block_size` squared fewer of those."""
+    """Moves channels to pixels; the number of channels is divided by the square of `block_size`."""
     if layout not in ("NCHW", "NHWC") or mode not in ("DCR", "CDR", "CRD"):
         raise ValueError(f"Only NCHW and NHWC layouts and the modes DCR and CRD are supported, not {layout} and {mode}")
     first = layout == "NCHW"
@@ -75,7 +75,7 @@ def depth_to_space(data: Tensor, block_size: int, layout: str = "NCHW", mode: st
 
 
 def space_to_depth(data: Tensor, block_size: int, layout: str = "NCHW") -> Tensor:
-    """Pixels as channels."""
+    """Moves pixels to channels."""
     if layout not in ("NCHW", "NHWC"):
         raise ValueError(f"Only NCHW and NHWC layouts are supported, not {layout}")
     first = layout == "NCHW"
@@ -93,7 +93,7 @@ def space_to_depth(data: Tensor, block_size: int, layout: str = "NCHW") -> Tenso
 
 
 def space_to_batch_nd(data: Tensor, block_shape: Sequence[int], pad_before: Sequence[int], pad_after: Sequence[int], pad_value: float = 0.0) -> Tensor:
-    """Blocks of the dimensions behind the first as further batches."""
+    """Moves blocks of the dimensions after the batch to the batch."""
     blocks, rest = [int(b) for b in block_shape], data.ndim - 1 - len(block_shape)
     padded = pad(data, [0, *pad_before, *[0] * rest], [0, *pad_after, *[0] * rest], pad_value)
     count = len(blocks)
@@ -110,7 +110,7 @@ def space_to_batch_nd(data: Tensor, block_shape: Sequence[int], pad_before: Sequ
 
 
 def batch_to_space_nd(data: Tensor, block_shape: Sequence[int], crop_begin_list: Sequence[int], crop_end_list: Sequence[int]) -> Tensor:
-    """Batches as blocks of the dimensions behind the first, then cut."""
+    """Moves batches to blocks of the following dimensions, then crops."""
     blocks = [int(b) for b in block_shape]
     count, whole = len(blocks), 1
     for b in blocks:

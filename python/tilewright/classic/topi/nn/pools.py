@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pools over windows, and over parts of the whole."""
+"""Pooling over sliding windows, adaptive and global pooling."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def pool1d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, 
 
 
 def pool2d(data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str, ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True) -> Tensor:
-    """The greatest ("max") or the mean ("avg") of windows over height and width; padding is (top, left, bottom, right)."""
+    """The maximum ("max") or mean ("avg") of windows over height and width; padding is (top, left, bottom, right)."""
     return _pool(data, kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad, 2)
 
 
@@ -112,7 +112,7 @@ def _adaptive(data: Tensor, output_size: Any, pool_type: str, layout: str, rank:
 
 
 def adaptive_pool(data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW") -> Tensor:
-    """As many windows as `output_size` says, of sizes that differ by one at most."""
+    """Pooling with `output_size` windows, whose sizes differ by at most one."""
     return _adaptive(data, output_size, pool_type, layout, 2)
 
 
@@ -125,7 +125,7 @@ def adaptive_pool3d(data: Tensor, output_size: Any, pool_type: str, layout: str 
 
 
 def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
-    """One value for each channel."""
+    """One value per channel."""
     return _adaptive(data, (1, 1), pool_type, layout, 2)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions, by the letters of their layouts."""
+"""Convolutions in arbitrary layouts."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ _REDUCED = {"D": "rz", "H": "ry", "W": "rx"}
 
 
 def spread(value: Any, count: int) -> list[int]:
-    """One number for all of `count` axes, or one for each."""
+    """A number repeated for `count` axes, or a list with one for each."""
     return [int(value)] * count if isinstance(value, int) else [int(v) for v in value] * (count if len(value) == 1 else 1)
 
 
 def extent(size: Any, before: Any, after: Any, kernel: Any, dilation: int, stride: int) -> Any:
-    """How many windows there are."""
+    """The number of windows."""
     return tir_op.floordiv(size + (before + after) - (kernel - 1) * dilation - 1, stride) + 1
 
 
 def windows_of(data: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int, out_dtype: str | None, layout: str, kernel_layout: str, name: str) -> Tensor:
-    """A convolution of data whose dimensions `layout` names ("NHWC") by weights as `kernel_layout` says ("HWIO")."""
+    """A convolution of data in layout `layout` ("NHWC") with weights in `kernel_layout` ("HWIO")."""
     out_dtype = out_dtype or data.dtype
     letters = [a for a in layout if a in "DHW"]
     count = len(letters)
@@ -98,7 +98,7 @@ conv1d, conv2d, conv3d = (_conv(n) for n in (1, 2, 3))
 
 
 def conv2d_NCHWc(data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any, layout: str, out_layout: str, out_dtype: str | None = "float32") -> Tensor:  # noqa: N802
-    """A convolution of (N, C, H, W, c) by (O, I, H, W, i, o): channels in blocks."""
+    """A convolution with blocked channels: data (N, C, H, W, c), weights (O, I, H, W, i, o)."""
     (sh, sw), (dh, dw) = spread(stride, 2), spread(dilation, 2)
     batch, blocks, height, width, block = data.shape
     outer, inner_blocks, kh, kw, _, out_block = kernel.shape
@@ -144,7 +144,7 @@ depthwise_conv2d_nchw, depthwise_conv2d_nhwc = _depthwise("depthwise_conv2d_nchw
 
 
 def _transposed(data: Tensor, weight: Tensor, strides: Any, padding: Any, out_dtype: str | None, output_padding: Any, groups: int, name: str) -> Tensor:
-    """What a convolution's gradient by its data computes; data (N, C, ...), weights (I, O, ...)."""
+    """The gradient of a convolution with respect to its data; data (N, C, ...), weights (I, O, ...)."""
     from .places import dilate
     count = data.ndim - 2
     steps, more = spread(strides, count), spread(output_padding, count)

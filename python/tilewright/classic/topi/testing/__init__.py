@@ -31,7 +31,7 @@ def _wide(x: Any) -> Any:
 
 
 def _convolution(a: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """(N, C, spatial...) with weights (O, C / groups, spatial...)."""
+    """Convolves (N, C, spatial...) with weights (O, C / groups, spatial...)."""
     n = a.ndim - 2
     strides, dilations = _list(stride, n), _list(dilation, n)
     reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations)]
@@ -98,7 +98,7 @@ def depthwise_conv2d_python_nhwc(input_np: Any, filter_np: Any, stride: Any, pad
 
 
 def _transposed(a: Any, w: Any, stride: Any, padding: Any, output_padding: Any) -> Any:
-    """(N, I, spatial...) with weights (I, O, spatial...)."""
+    """Transposed convolution of (N, I, spatial...) with weights (I, O, spatial...)."""
     n = a.ndim - 2
     strides, more, kernel = _list(stride, n), _list(output_padding, n), w.shape[2:]
     pads = _pads(padding, kernel)
@@ -119,7 +119,7 @@ def conv2d_transpose_nchw_python(a_np: Any, w_np: Any, stride: Any, padding: Any
 
 
 def conv2d_transpose_nhwc_python(a_nhwc: Any, weight: Any, weight_format: str, stride: Any, padding: Any, output_padding: Any = (0, 0)) -> Any:
-    """weight_format: HWIO, HWOI, OIHW or IOHW, where I are the channels of the data."""
+    """weight_format: HWIO, HWOI, OIHW or IOHW, where I counts the channels of the data."""
     order = [weight_format.index(letter) for letter in "IOHW"]
     return _last(_transposed(_first(a_nhwc), weight.transpose(order), stride, padding, output_padding))
 
@@ -130,7 +130,7 @@ def conv3d_transpose_ncdhw_python(a_np: Any, w_np: Any, stride: Any, padding: An
 
 def poolnd_python(np_data: Any, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], padding_before: Sequence[int], padding_after: Sequence[int],
                   pool_type: str, count_include_pad: bool = True, ceil_mode: bool = False, dtype: str = "float32", layout: str = "NCHW") -> Any:
-    """Windows over the spatial axes of a layout; the part of a last window beyond the padded data counts nothing."""
+    """Pools over the spatial axes of a layout; the part of a last window outside of the padded data is ignored."""
     layout = layout if len(layout) == np_data.ndim else "NCDHW"[:2] + "DHW"[5 - np_data.ndim:]  # the default fits pictures; of others the channels are second
     order = [layout.index(c) for c in ("N", "C", *(c for c in layout if c not in "NC"))]
     x = _wide(np_data.transpose(order))
@@ -158,7 +158,7 @@ def poolnd_python(np_data: Any, kernel: Sequence[int], strides: Sequence[int], d
 
 
 def adaptive_pool(np_data: Any, out_size: Any, pool_type: str, layout: str) -> Any:
-    """Every output from its own slice: [i * in // out, ceil((i + 1) * in / out))."""
+    """Each output pools its own slice: [i * in // out, ceil((i + 1) * in / out))."""
     sizes = _list(out_size, sum(c in "DHW" for c in layout))
     axes = [i for i, c in enumerate(layout) if c in "DHW"]
     out, reduce = np_data, np.mean if pool_type == "avg" else np.max
@@ -210,12 +210,12 @@ def layer_norm_python(data: Any, gamma: Any, beta: Any, axis: Any, epsilon: floa
 
 
 def instance_norm_python(data: Any, gamma: Any, beta: Any, axis: Any, epsilon: float = 1e-5) -> Any:
-    """`axis` are those that the means go over; gamma and beta belong to axis 1."""
+    """`axis` are the axes of the means; gamma and beta belong to axis 1."""
     return _normalised(data, _list(axis, 1), epsilon) * _shaped(gamma, data.ndim, [1]) + _shaped(beta, data.ndim, [1])
 
 
 def group_norm_python(data: Any, gamma: Any, beta: Any, num_groups: int, channel_axis: int, axes: Sequence[int], epsilon: float = 1e-5) -> Any:
-    """The channels in groups, each with a mean of its own over `axes` and its channels."""
+    """Normalises groups of channels, over their channels and `axes`."""
     c = channel_axis % data.ndim
     split = data.reshape(*data.shape[:c], num_groups, data.shape[c] // num_groups, *data.shape[c + 1:])
     over = [c + 1, *(a if a < c else a + 1 for a in (v % data.ndim for v in axes))]
@@ -254,7 +254,7 @@ def space_to_depth_python(data: Any, block_size: int) -> Any:
 
 
 def reorg_python(a_np: Any, stride: int) -> Any:
-    """Darknet's: the data is read as (C / stride^2, H * stride, W * stride)."""
+    """Darknet's reorg: the data is reinterpreted as (C / stride^2, H * stride, W * stride)."""
     n, c, h, w = a_np.shape
     deep = c // stride ** 2
     return a_np.reshape(n, deep, h, stride, w, stride).transpose(0, 3, 5, 1, 2, 4).reshape(n, c * stride ** 2, h // stride, w // stride)
@@ -268,7 +268,7 @@ def _positions(n: int, size: int, mode: str) -> Any:
 
 
 def _resized(x: Any, axis: int, size: int, method: str, mode: str) -> Any:
-    """One axis, by positions; beyond the ends the last element goes on."""
+    """Resizes one axis by source positions, clamped to the ends."""
     n = x.shape[axis]
     at = _positions(n, size, mode)
     get = lambda i: np.take(x, np.clip(i.astype("int64"), 0, n - 1), axis)  # noqa: E731
@@ -317,7 +317,7 @@ def gather_nd_python(a_np: Any, indices_np: Any) -> Any:
 
 
 def strided_slice_python(data: Any, begin: Any, end: Any, strides: Any, slice_mode: str = "end", axes: Any = None) -> Any:
-    """slice_mode "size": `end` are sizes, -1 for the rest; strides are 1."""
+    """With slice_mode "size", `end` holds sizes, -1 for the rest, and the strides are 1."""
     axes = range(len(begin)) if axes is None else axes
     cut = [slice(None)] * data.ndim
     for k, axis in enumerate(axes):
@@ -366,7 +366,7 @@ def nll_loss(predictions: Any, targets: Any, weights: Any, reduction: str = "mea
 
 
 def _bilinear(picture: Any, y: float, x: float) -> Any:
-    """Between the pixels of (C, H, W); the place lies inside."""
+    """Bilinear interpolation between pixels of (C, H, W) at a position inside the image."""
     _, height, width = picture.shape
     ya, xa = int(y), int(x)
     yb, xb, wy, wx = min(ya + 1, height - 1), min(xa + 1, width - 1), y - ya, x - xa
@@ -409,7 +409,7 @@ def roi_pool_nchw_python(a_np: Any, rois_np: Any, pooled_size: Any, spatial_scal
 
 
 def deformable_conv2d_nchw_python(a_np: Any, offset_np: Any, w_np: Any, stride: Any, padding: Any, dilation: Any, deformable_groups: int, groups: int) -> Any:
-    """Taps that read outside the picture read 0."""
+    """Taps outside of the image read 0."""
     n, channels, height, width = a_np.shape
     outputs, _, kh, kw = w_np.shape
     (sy, sx), (dy, dx) = _list(stride, 2), _list(dilation, 2)
@@ -462,7 +462,7 @@ def depthwise_conv2d_python_nchwc(input_np: Any, filter_np: Any, stride: Any, pa
 
 
 def conv2d_backward_weight_python(dy_np: Any, x_np: Any, kernel_size: Any, stride: Any, padding: Any, groups: int = 1, channels: int | None = None) -> Any:
-    """The gradient by the weights (OIHW) of a convolution in NCHW."""
+    """The gradient of a convolution in NCHW with respect to the weights (OIHW)."""
     (kh, kw), (sy, sx), (py, px) = _list(kernel_size, 2), _list(stride, 2), _list(padding, 2)
     x = np.pad(x_np, [(0, 0), (0, 0), (py, py), (px, px)])
     _, outputs, rows, columns = dy_np.shape

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that move elements between places of a picture or a matrix, in numpy."""
+"""Numpy references of operators that rearrange or sample elements."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def space_to_batch_nd_python(data: Any, block_shape: Sequence[int], pad_before: Sequence[int], pad_after: Sequence[int], pad_value: float = 0) -> Any:
-    """Blocks of the spatial axes, which follow the batch, become batches: the place in the block outermost."""
+    """Moves blocks of the spatial axes, which follow the batch, to the batch, with the position inside the block outermost."""
     m = len(block_shape)
     rest = data.ndim - 1 - m
     x = np.pad(data, [(0, 0), *zip(pad_before, pad_after), *[(0, 0)] * rest], constant_values=pad_value)
@@ -21,7 +21,7 @@ def space_to_batch_nd_python(data: Any, block_shape: Sequence[int], pad_before: 
 
 
 def batch_to_space_nd_python(data: Any, block_shape: Sequence[int], crop_begin_list: Sequence[int], crop_end_list: Sequence[int]) -> Any:
-    """What space_to_batch_nd does, backwards; crops instead of padding."""
+    """The inverse of space_to_batch_nd, with crops instead of padding."""
     m = len(block_shape)
     x = data.reshape(*block_shape, data.shape[0] // int(np.prod(block_shape)), *data.shape[1:])
     order = [m, *(axis for i in range(m) for axis in (m + 1 + i, i)), *range(2 * m + 1, x.ndim)]
@@ -43,8 +43,8 @@ def strided_set_python(data: Any, v: Any, begin: Sequence[int], end: Sequence[in
 
 
 def matrix_set_diag(input_np: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Any:
-    """Diagonals k (or from k[0] to k[1]) of the last two axes replaced by the rows of `diagonal`, the uppermost first; shorter ones lie at
-    the left or right of their row, as `align` says of those above, then below the main diagonal."""
+    """Replaces diagonals k (or from k[0] to k[1]) of the last two axes by the rows of `diagonal`, the uppermost first; shorter diagonals
+    are aligned left or right in their row, as `align` says for those above, then below the main diagonal."""
     out = np.array(input_np, copy=True)
     low, high = (int(k), int(k)) if np.isscalar(k) else (int(k[0]), int(k[1] if len(k) > 1 else k[0]))
     rows, columns = out.shape[-2:]
@@ -61,7 +61,7 @@ def matrix_set_diag(input_np: Any, diagonal: Any, k: Any = 0, align: str = "RIGH
 
 
 def affine_grid_python(data: Any, target_shape: Sequence[int]) -> Any:
-    """Places (x, y) from -1 to 1 of every pixel of a picture, after the matrix (N, 2, 3)."""
+    """Coordinates (x, y) from -1 to 1 of every pixel, transformed by the matrix (N, 2, 3)."""
     height, width = target_shape
     y, x = np.meshgrid(np.arange(height) * 2.0 / (height - 1) - 1, np.arange(width) * 2.0 / (width - 1) - 1, indexing="ij")
     places = np.stack([x, y, np.ones_like(x)]).reshape(3, -1)
@@ -83,10 +83,10 @@ def _reflected(at: Any, size: int, align_corners: bool) -> Any:
 
 
 def grid_sample_python(data: Any, grid: Any, method: str = "bilinear", layout: str = "NCHW", padding_mode: str = "zeros", align_corners: bool = True) -> Any:
-    """The data (NCHW or NCDHW) at the places of the grid (N, 2 or 3, ...), x first, from -1 to 1."""
+    """Samples data (NCHW or NCDHW) at the coordinates of the grid (N, 2 or 3, ...), x first, from -1 to 1."""
     n, axes = len(layout) - 2, data.shape[2:]
     at = [_unnormalised(np.asarray(grid[:, n - 1 - i], "float64"), axes[i], align_corners) for i in range(n)]
-    if method == "bicubic":  # its taps are padded one by one
+    if method == "bicubic":  # its taps are padded individually
         pass
     elif padding_mode == "border":
         at = [np.clip(a, 0, size - 1) for a, size in zip(at, axes)]
@@ -122,7 +122,7 @@ def _linear(d: Any) -> Any:
 
 
 def _cubic(d: Any, a: float = -0.75) -> Any:
-    """Keys' kernel."""
+    """Keys' cubic convolution kernel."""
     d = np.abs(d)
     return np.where(d <= 1, ((a + 2) * d - (a + 3)) * d * d + 1, np.where(d < 2, a * (((d - 5) * d + 8) * d - 4), 0))
 
@@ -132,7 +132,7 @@ def grid_sample_nchw_python(data: Any, grid: Any, method: str = "bilinear", layo
 
 
 def correlation_nchw_python(data1: Any, data2: Any, kernel_size: int, max_displacement: int, stride1: int, stride2: int, padding: int, is_multiply: bool) -> Any:
-    """Means over windows of products (or of absolute differences) of one picture and the other, moved."""
+    """Means over windows of products (or absolute differences) of one image and a shifted other one."""
     pads = [(0, 0), (0, 0), (padding, padding), (padding, padding)]
     a, b = np.pad(data1, pads).astype("float64"), np.pad(data2, pads).astype("float64")
     border, radius = max_displacement + (kernel_size - 1) // 2, max_displacement // stride2
@@ -151,7 +151,7 @@ def correlation_nchw_python(data1: Any, data2: Any, kernel_size: int, max_displa
 
 def pool_grad_nchw(a_np: Any, out_grad_np: Any, pool_size: Sequence[int], strides: Sequence[int], padding: Sequence[int], pool_type: str, ceil_mode: bool,
                    count_include_pad: bool = True) -> Any:
-    """The gradient by a pool's input. padding: top, left, bottom, right; a maximum's gradient goes to the first place that has it."""
+    """The gradient with respect to a pool's input. padding: top, left, bottom, right; a maximum's gradient goes to its first occurrence."""
     kh, kw = pool_size
     top, left, bottom, right = padding
     more = [s - 1 for s in strides] if ceil_mode else [0, 0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which schedule a target has, for scripts that compare operators with numpy; and the comparison."""
+"""Schedules by target, for scripts that compare operators with numpy; and the comparison itself."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from ..utils import get_const_tuple
 
 
 def dispatch(target: Any, dispatch_map: Mapping[str, Any]) -> Any:
-    """What the map has for one of the target's keys, else for "generic"."""
+    """The map's entry for one of the target's keys, else for "generic"."""
     for key in Target(target).keys:
         if key in dispatch_map:
             return dispatch_map[key]
@@ -44,7 +44,7 @@ get_elemwise_schedule = get_broadcast_schedule = get_injective_schedule
 
 
 def compare_numpy_tvm(inputs: Any, output: Any, target: Any, device: Any, compute: Any, schedule: Any) -> None:
-    """compute(tensors) under schedule(results) of these arrays equals the array `output`."""
+    """Asserts that compute(tensors), scheduled by schedule(results), gives the array `output` for these arrays."""
     tensors = [te.placeholder(x.shape, str(x.dtype), f"A{i}") for i, x in enumerate(inputs)]
     with Target(target):
         result = compute(*tensors)

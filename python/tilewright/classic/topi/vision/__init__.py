@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of detection: boxes that count, those that suppress others, regions, anchors."""
+"""Object detection: non-maximum suppression, regions of interest, anchors."""
 from . import nms, rcnn, ssd
 from .nms import get_valid_counts, non_max_suppression
 from .reorg import reorg

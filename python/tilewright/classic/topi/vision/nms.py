@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes that count, and those that suppress others. Rows that hold no box are -1."""
+"""Score thresholds and non-maximum suppression. Rows without a box are -1."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +13,8 @@ from ..transform import strided_slice, squeeze
 
 
 def get_valid_counts(data: Tensor, score_threshold: Any = 0, id_index: int = 0, score_index: int = 1) -> list[Tensor]:
-    """Of boxes (batches, boxes, fields): how many score more than the threshold (and have a class), these first, and their numbers."""
+    """From boxes (batches, boxes, fields): the number with a score above the threshold (and a class), these moved to the front, and
+    their original indices."""
     batches, count, fields = data.shape
 
     def body(ins: Any, outs: Any) -> Any:
@@ -44,7 +45,7 @@ def get_valid_counts(data: Tensor, score_threshold: Any = 0, id_index: int = 0, 
 
 
 def _overlap(boxes: Any, b: Any, i: Any, j: Any, first: int) -> Any:
-    """The shared part of two boxes, of what both cover."""
+    """Intersection over union of two boxes."""
     def edges(k: Any) -> list[Any]:
         corners = [boxes[b, k, first + n] for n in range(4)]
         return [te.min(corners[0], corners[2]), te.min(corners[1], corners[3]), te.max(corners[0], corners[2]), te.max(corners[1], corners[3])]
@@ -58,9 +59,10 @@ def _overlap(boxes: Any, b: Any, i: Any, j: Any, first: int) -> Any:
 
 def non_max_suppression(data: Tensor, valid_count: Tensor, indices: Tensor, max_output_size: Any = -1, iou_threshold: Any = 0.5, force_suppress: bool = False, top_k: int = -1,
                         coord_start: int = 2, score_index: int = 1, id_index: int = 0, return_indices: bool = True, invalid_to_bottom: bool = False) -> Any:
-    """Boxes (batches, boxes, fields) by score, without those that overlap a better one (of their class) by iou_threshold or more.
+    """Boxes (batches, boxes, fields) in descending order of score, without those that overlap a better one (of their class) by
+    iou_threshold or more.
 
-    The boxes; or with return_indices their numbers in `indices`, (batches, boxes), and how many there are, (batches, 1)."""
+    Returns the boxes; with return_indices their `indices`, (batches, boxes), and their number, (batches, 1)."""
     batches, count, fields = data.shape
     scores = squeeze(strided_slice(data, [0, 0, int(score_index)], [batches, count, int(score_index) + 1]), axis=2)
     order = argsort(scores, valid_count=valid_count, axis=1, is_ascend=False, dtype="int32")
@@ -95,7 +97,7 @@ def non_max_suppression(data: Tensor, valid_count: Tensor, indices: Tensor, max_
                     if not isinstance(most, int):
                         within = op.any(most < 0, within)
                     elif most < 0:
-                        within = counts[b, 0] >= 0  # always
+                        within = counts[b, 0] >= 0  # always true
                     with ib.if_scope(within):
                         counts[b, 0] = counts[b, 0] + 1
                         with ib.for_range(0, count, name="j") as j:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions at one size: means or largest of samples, largest of pixels."""
+"""Regions of interest resampled to a fixed size (RoI align, RoI pool)."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +14,8 @@ def _pair(value: Any) -> tuple[int, int]:
 
 
 def _regions(data: Tensor, rois: Tensor, pooled_size: Any, channels_last: bool, name: str, bin_: Any) -> Tensor:
-    """A tensor whose element is bin_(builder, read, picture, c, row, column, region's corners): what reads data by (picture, c, y, x)."""
+    """A tensor whose element is bin_(builder, read, picture, c, row, column, corners of the region); read fetches data at (picture, c,
+    y, x)."""
     height, width = _pair(pooled_size)
     channels = data.shape[3 if channels_last else 1]
     regions = rois.shape[0]
@@ -77,21 +78,21 @@ def _roi_align(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: floa
 
 
 def roi_align_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: float, mode: Any = "avg", sample_ratio: int = -1) -> Tensor:
-    """Regions (picture, x0, y0, x1, y1) of (N, C, H, W), at pooled_size: the mean or the largest of bilinear samples."""
+    """Regions (picture, x0, y0, x1, y1) of (N, C, H, W), resampled to pooled_size: the mean or the maximum of bilinear samples."""
     if isinstance(mode, int) and not isinstance(sample_ratio, int):
         mode, sample_ratio = sample_ratio, mode
     return _roi_align(data, rois, pooled_size, spatial_scale, mode, sample_ratio, False)
 
 
 def roi_align_nhwc(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: float, mode: Any = "avg", sample_ratio: int = -1) -> Tensor:
-    """The same of (N, H, W, C)."""
+    """As roi_align_nchw, for (N, H, W, C)."""
     if isinstance(mode, int) and not isinstance(sample_ratio, int):
         mode, sample_ratio = sample_ratio, mode
     return _roi_align(data, rois, pooled_size, spatial_scale, mode, sample_ratio, True)
 
 
 def roi_pool_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: float) -> Tensor:
-    """Regions of (N, C, H, W) at pooled_size: the largest pixel of each bin, 0 where it has none."""
+    """Regions of (N, C, H, W), pooled to pooled_size: the maximum pixel of each bin, 0 for an empty bin."""
     rows, columns = _pair(pooled_size)
     kind, h, w = data.dtype, data.shape[2], data.shape[3]
 
@@ -115,7 +116,7 @@ def roi_pool_nchw(data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: f
 
 
 def proposal(*_: Any, **__: Any) -> Any:
-    """Only for devices in the classic stack, too."""
+    """Not available: in the classic stack, too, it exists only for GPUs."""
     raise ValueError("topi has no proposal for processors; relay.vision.proposal builds one")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anchors of single-shot detectors, and boxes from what is predicted for them."""
+"""Single-shot detectors: anchors, and decoding of boxes."""
 from __future__ import annotations
 
 import math
@@ -16,8 +16,8 @@ def _floats(values: Any) -> list[float]:
 
 
 def multibox_prior(data: Tensor, sizes: Any = (1,), ratios: Any = (1,), steps: Any = (-1, -1), offsets: Any = (0.5, 0.5), clip: bool = False) -> Tensor:
-    """The anchors of every place of (N, C, H, W): (1, H * W * boxes, 4) corners, of the picture's size. One box for each size, and one more of the
-    first size for each further ratio."""
+    """The anchors of every position of (N, C, H, W): corners relative to the image size, (1, H * W * boxes, 4). There is one box per
+    size, and one of the first size per additional ratio."""
     sizes, ratios, steps, offsets = map(_floats, (sizes, ratios, steps, offsets))
     height, width = int(data.shape[2]), int(data.shape[3])
     narrow = height / width
@@ -42,8 +42,8 @@ def multibox_prior(data: Tensor, sizes: Any = (1,), ratios: Any = (1,), steps: A
 
 
 def multibox_transform_loc(cls_prob: Tensor, loc_pred: Tensor, anchor: Tensor, clip: bool = True, threshold: float = 0.01, variances: Any = (0.1, 0.1, 0.2, 0.2)) -> list[Tensor]:
-    """Boxes (N, anchors, 6) of class, score and corners, those of objects first, and how many there are, (N,). cls_prob: (N, classes, anchors),
-    class 0 being none; loc_pred: (N, anchors * 4); anchor: (1, anchors, 4)."""
+    """Decoded boxes (N, anchors, 6) of class, score and corners, objects first, and the number of objects, (N,). cls_prob: (N, classes,
+    anchors), where class 0 is the background; loc_pred: (N, anchors * 4); anchor: (1, anchors, 4)."""
     batches, classes, count = cls_prob.shape
     factors, kind = _floats(variances), cls_prob.dtype
 

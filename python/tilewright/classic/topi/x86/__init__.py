@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pieces of schedules for processors."""
+"""Building blocks of CPU schedules."""
 from . import tensor_intrin
 
 __all__ = ["tensor_intrin"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code for `tensorize`."""
+"""Tensor intrinsics for `tensorize`."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,10 +8,12 @@ from ... import te, tir
 
 
 def register_tile(rows: int, columns: int, depth: int, dtype: str = "float32", lanes: int = 16) -> Any:
-    """rows x columns of a product of matrices over `depth` of the reduction, with its sums in registers: c[i, j] += a[i, k] * b[k, j].
+    """A matrix product tile of rows x columns over `depth` reduction steps, with its accumulators in registers: c[i, j] += a[i, k] *
+    b[k, j].
 
-    `columns` is a multiple of `lanes`, the elements of a vector (16 of float32 with AVX-512, 8 with AVX2). Sums stay in registers up to about
-    rows * columns / lanes = 24 vectors (12 with AVX2). Strides of all three are free, so that operands may be packed or not."""
+    `columns` is a multiple of `lanes`, the vector length (for float32 16 with AVX-512, 8 with AVX2). Accumulators stay in registers up
+    to about rows * columns/lanes = 24 vectors (12 with AVX2). The strides of all three are arbitrary, so that operands may be packed or
+    not."""
     if columns % lanes:
         raise ValueError(f"{columns} columns are no multiple of {lanes} lanes")
     a, b = te.placeholder((rows, depth), dtype, name="a"), te.placeholder((depth, columns), dtype, name="b")
