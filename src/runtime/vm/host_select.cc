@@ -26,7 +26,7 @@ uint64_t not_zero(const T* x, int64_t n) {
 }
 // Masks for rows of `length` elements.
 template <class T>
-void mark(const Tensor& x, int64_t length, std::vector<uint64_t>* words) {
+void mark_non_zero(const Tensor& x, int64_t length, std::vector<uint64_t>* words) {
   const T* from = reinterpret_cast<const T*>(x.raw());
   size_t w = 0;
   for (const T *row = from, *end = from + x.size(); row != end; row += length)
@@ -34,13 +34,13 @@ void mark(const Tensor& x, int64_t length, std::vector<uint64_t>* words) {
 }
 void mark_any(const Tensor& x, int64_t length, std::vector<uint64_t>* words) {
   const DataType t = x.dtype();
-  if (t == kFloat32) return mark<float>(x, length, words);
-  if (t == kFloat64) return mark<double>(x, length, words);
+  if (t == kFloat32) return mark_non_zero<float>(x, length, words);
+  if (t == kFloat64) return mark_non_zero<double>(x, length, words);
   if (t.is_integral() || t.is_bool()) {
-    if (t.bits == 8 || t.is_bool()) return mark<uint8_t>(x, length, words);
-    if (t.bits == 16) return mark<uint16_t>(x, length, words);
-    if (t.bits == 32) return mark<uint32_t>(x, length, words);
-    if (t.bits == 64) return mark<uint64_t>(x, length, words);
+    if (t.bits == 8 || t.is_bool()) return mark_non_zero<uint8_t>(x, length, words);
+    if (t.bits == 16) return mark_non_zero<uint16_t>(x, length, words);
+    if (t.bits == 32) return mark_non_zero<uint32_t>(x, length, words);
+    if (t.bits == 64) return mark_non_zero<uint64_t>(x, length, words);
   }
   size_t w = 0;
   for (int64_t row = 0; row < x.size(); row += length)
@@ -94,7 +94,7 @@ Status non_zero(HostCall& c) { return coordinates(c, false); }
 Status argwhere(HostCall& c) { return coordinates(c, true); }
 
 // The slices along an axis (or the elements, without one) listed in `kept`.
-Result<Tensor> taken(HostCall& c, const Tensor& x, int64_t axis, const std::vector<int64_t>& kept) {
+Result<Tensor> take_slices(HostCall& c, const Tensor& x, int64_t axis, const std::vector<int64_t>& kept) {
   TW_TRY_STATUS(check_copyable(x));
   auto shape = x.shape();
   const auto at = static_cast<size_t>(axis);
@@ -133,7 +133,7 @@ Status compress(HostCall& c) {
   if (!kept.empty() && kept.back() >= x.shape()[static_cast<size_t>(axis)])
     return host_error(
         format("the condition keeps element {} of {}", kept.back(), x.shape()[static_cast<size_t>(axis)]));
-  c.give(0, make_tensor(TW_TRY(taken(c, x, axis, kept))));
+  c.give(0, make_tensor(TW_TRY(take_slices(c, x, axis, kept))));
   return Ok{};
 }
 
@@ -233,7 +233,7 @@ Status unique(HostCall& c) {
     for (int64_t& v : inverse) v = rank[static_cast<size_t>(v)];
     first = std::move(f), counts = std::move(k);
   }
-  c.give(0, make_tensor(TW_TRY(taken(c, x, axis, first))));
+  c.give(0, make_tensor(TW_TRY(take_slices(c, x, axis, first))));
   auto list = [](const std::vector<int64_t>& v) {
     return make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(v.size())}, v));
   };
@@ -313,7 +313,7 @@ Status non_max_suppression(HostCall& c) {
 
 // The indices of the k largest (smallest) of n keys, stably; NaN is largest.
 template <class Key>
-std::vector<int64_t> top(const std::vector<Key>& keys, int64_t k, bool largest) {
+std::vector<int64_t> top_indices(const std::vector<Key>& keys, int64_t k, bool largest) {
   std::vector<int64_t> places(keys.size());
   std::iota(places.begin(), places.end(), 0);
   auto before = [&](int64_t a, int64_t b) {
@@ -360,7 +360,8 @@ Status top_k(HostCall& c) {
           whole[static_cast<size_t>(e)] =
               x.dtype() == kUInt64 ? x.at_int(first + e * inner) ^ INT64_MIN : x.at_int(first + e * inner);
       }
-      const std::vector<int64_t> places = x.dtype().is_float() ? top(real, k, largest) : top(whole, k, largest);
+      const std::vector<int64_t> places =
+          x.dtype().is_float() ? top_indices(real, k, largest) : top_indices(whole, k, largest);
       for (int64_t e = 0; e < k; ++e) {
         const int64_t to = o * k * inner + e * inner + i, from = places[static_cast<size_t>(e)];
         places_of[static_cast<size_t>(to)] = from;

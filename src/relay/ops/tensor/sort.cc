@@ -28,7 +28,7 @@ bool ascending(const Value& v, int64_t a, int64_t b) {
 
 // The linear indices of the first k elements, in sorted order, of every line along the axis; equal elements by
 // position.
-std::vector<int64_t> ranked(const Value& x, const SortedAxis& v, int64_t k, bool ascend) {
+std::vector<int64_t> sorted_indices(const Value& x, const SortedAxis& v, int64_t k, bool ascend) {
   std::vector<int64_t> out(static_cast<size_t>(v.outer * k * v.inner)), line(static_cast<size_t>(v.n));
   for (int64_t o = 0; o < v.outer; ++o)
     for (int64_t i = 0; i < v.inner; ++i) {
@@ -59,7 +59,7 @@ Result<std::vector<Value>> eval_sort(const EvalArgs& args) {
   const auto& a = args.as<SortAttrs>();
   const Value& x = args.inputs[0];
   SortedAxis v(x.shape, static_cast<size_t>(TW_TRY(checked_axis(a.axis, x.shape.size()))));
-  return one(pick(x, x.shape, ranked(x, v, v.n, a.is_ascend)));
+  return one(pick(x, x.shape, sorted_indices(x, v, v.n, a.is_ascend)));
 }
 Result<Type> argsort_type(const TypeArgs& args) {
   const auto& a = attrs_of<ArgsortAttrs>(args);
@@ -71,7 +71,7 @@ Result<std::vector<Value>> eval_argsort(const EvalArgs& args) {
   const auto& a = args.as<ArgsortAttrs>();
   const Value& x = args.inputs[0];
   SortedAxis v(x.shape, static_cast<size_t>(TW_TRY(checked_axis(a.axis, x.shape.size()))));
-  return one(positions(ranked(x, v, v.n, a.is_ascend), v, a.dtype, x.shape));
+  return one(positions(sorted_indices(x, v, v.n, a.is_ascend), v, a.dtype, x.shape));
 }
 
 Result<Type> topk_type(const TypeArgs& args) {
@@ -115,7 +115,7 @@ Result<std::vector<Value>> eval_topk(const EvalArgs& args) {
   if (args.inputs.size() == 2) k = args.inputs[1].i[0];
   if (k < 0 || k > v.n) return eval_error(format("k {} is outside an axis of {}", k, v.n));
   shape[axis] = k;
-  std::vector<int64_t> index = ranked(x, v, k, a.is_ascend);
+  std::vector<int64_t> index = sorted_indices(x, v, k, a.is_ascend);
   std::vector<Value> out;
   if (a.ret_type != "indices") out.push_back(pick(x, shape, index));
   if (a.ret_type != "values") out.push_back(positions(index, v, a.dtype, shape));

@@ -135,7 +135,7 @@ Expr fixed_to(const Expr& body, const VirtualDevice& device) {
 }
 
 // Keeps on_device around results of functions and bindings; copies a field rather than its tuple.
-Expr settle_annotations(const Expr&, const Expr& e) {
+Expr push_annotations_in(const Expr&, const Expr& e) {
   auto settled = [](const Expr& part) {
     return is_normal_annotation(part) ? annotated_with(arg(part, 0), device_of(as<CallNode>(part)->attrs), true) : part;
   };
@@ -167,7 +167,7 @@ class VirtualDevicePlanner {
       for (const Expr& e : order)
         if (const auto* c = as<CallNode>(e); c && is_free_annotation(*c)) domains_.unify(of(e), of(c->args[0]));
     for (auto& [name, order] : order_)
-      for (auto e = order.rbegin(); e != order.rend(); ++e) settle_open(*e);
+      for (auto e = order.rbegin(); e != order.rend(); ++e) complete_open_functions(*e);
     for (auto& [name, order] : order_)
       out.functions[name] = rewrite_expr(module_.functions.at(name), [&](const Expr& original, const Expr& rebuilt) {
         return captured(original, rebuilt);
@@ -265,7 +265,7 @@ class VirtualDevicePlanner {
         return one(domains_.unify(callee(e), domains_.make_function(std::move(parts))), e);
       }
       case ExprKind::kFunction:
-        return said(*as<FunctionNode>(e), e);
+        return apply_function_devices(*as<FunctionNode>(e), e);
       case ExprKind::kTuple:
         for (const Expr& field : as<TupleNode>(e)->fields) TW_TRY_STATUS(one(domains_.collapse(self, of(field)), e));
         return Ok{};
@@ -305,7 +305,7 @@ class VirtualDevicePlanner {
     return Ok{};
   }
   // Applies the devices given by the function's attributes.
-  Status said(const FunctionNode& f, const Expr& e) {
+  Status apply_function_devices(const FunctionNode& f, const Expr& e) {
     const FunctionDevices devices = TW_TRY(devices_of(f));
     if (devices.result.unconstrained()) return Ok{};
     for (size_t i = 0; i < f.params.size(); ++i)
@@ -315,7 +315,7 @@ class VirtualDevicePlanner {
   }
 
   // Users before operands, so that operands follow them.
-  void settle_open(const Expr& e) {
+  void complete_open_functions(const Expr& e) {
     if (closed_.count(e.get())) return;
     if (e->kind == ExprKind::kFunction) domains_.complete(of(e), targets_.fallback);
     if (e->kind == ExprKind::kCall) domains_.complete(callee(e), targets_.fallback);
@@ -408,7 +408,7 @@ Result<Module> plan_virtual_devices(const Module& module, const std::vector<std:
   targets.fallback = targets.all[0];
   targets.host = targets.all[1];
   targets.all.erase(targets.all.begin(), targets.all.begin() + 2);
-  const Module settled = rewrite_module(module, settle_annotations);
+  const Module settled = rewrite_module(module, push_annotations_in);
   return VirtualDevicePlanner(settled, targets).run();
 }
 

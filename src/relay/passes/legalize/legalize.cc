@@ -27,7 +27,7 @@ Result<Module> legalize(const Module& module, PassContext&) {
   if (has_other_layouts(module)) usual = TW_TRY(convert_layout(module, {{"nn.conv2d", {"NCHW", "OIHW"}}}));
   auto legal = [](const Expr&, const Expr& e) {
     Expr out = in_usual_layout(e);
-    return out == e ? written_in_kernels(e) : out;
+    return out == e ? legalize_operator(e) : out;
   };
   return rewrite_module(usual, legal);
 }

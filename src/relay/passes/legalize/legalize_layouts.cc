@@ -65,12 +65,12 @@ Expr over_image(const Expr& e) {
   if ((a.layout == usual && out == usual) || !permutes(a.layout, usual) || !permutes(out, usual)) return e;
   std::vector<Expr> args = as<CallNode>(e)->args;
   args[0] = turned(args[0], a.layout, usual);
-  Expr y = written_in_kernels(call(called_op(e)->name, args, make_attrs<A>([&](auto& attrs) {
-                                     attrs = a;
-                                     attrs.layout = usual;
-                                     if constexpr (kHasOut) attrs.out_layout.clear();
-                                   }),
-                                   e->span));
+  Expr y = legalize_operator(call(called_op(e)->name, args, make_attrs<A>([&](auto& attrs) {
+                                    attrs = a;
+                                    attrs.layout = usual;
+                                    if constexpr (kHasOut) attrs.out_layout.clear();
+                                  }),
+                                  e->span));
   return turned(y, usual, out);
 }
 

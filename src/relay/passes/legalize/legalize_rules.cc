@@ -31,7 +31,7 @@ Expr table_of(int64_t count, F value, Ints shape = {}) {
   for (int64_t i = 0; i < count; ++i) data.set_int(i, value(i));
   return make_constant(std::move(data));
 }
-Expr taken(const Expr& x, const Expr& indices, int64_t axis) {
+Expr take_along(const Expr& x, const Expr& indices, int64_t axis) {
   return call("take", {x, indices}, make_attrs<TakeAttrs>([&](auto& a) { a.axis = axis; }), x->span);
 }
 
@@ -114,7 +114,7 @@ Expr extreme(const Expr& e) {
 }
 
 // A reduction of a scalar is the scalar.
-bool of_a_scalar(const Expr& e) {
+bool is_scalar_reduction(const Expr& e) {
   static const std::string_view kReductions[] = {"all", "any", "logsumexp", "max", "mean", "min", "prod", "sum"};
   const OpDef* op = called_op(e);
   return op && std::find(std::begin(kReductions), std::end(kReductions), op->name) != std::end(kReductions) &&
@@ -295,7 +295,7 @@ Expr gather_nd(const Expr& e) {
   }
   Ints joined{rows};
   joined.insert(joined.end(), in->begin() + static_cast<int64_t>(batch + m), in->end());
-  return reshape_to(taken(reshape_to(arg(e, 0), joined), flat, 0), *out);
+  return reshape_to(take_along(reshape_to(arg(e, 0), joined), flat, 0), *out);
 }
 
 Expr mirror_pad(const Expr& e) {
@@ -314,7 +314,7 @@ Expr mirror_pad(const Expr& e) {
       return j < n ? j : (symmetric ? period - 1 - j : period - j);
     });
     if (!from) return e;
-    x = taken(x, from, static_cast<int64_t>(d));
+    x = take_along(x, from, static_cast<int64_t>(d));
   }
   return x;
 }
@@ -383,8 +383,8 @@ const std::map<std::string_view, LegalizeRule>& legalize_rules() {
 
 }  // namespace
 
-Expr written_in_kernels(const Expr& e) {
-  if (of_a_scalar(e)) return arg(e, 0);
+Expr legalize_operator(const Expr& e) {
+  if (is_scalar_reduction(e)) return arg(e, 0);
   if (const auto* get = as<TupleGetItemNode>(e))
     if (const auto* tuple = as<TupleNode>(get->tuple)) return tuple->fields[static_cast<size_t>(get->index)];
   const OpDef* op = called_op(e);

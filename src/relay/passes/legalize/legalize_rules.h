@@ -19,7 +19,7 @@ Expr legal_adaptive_pool1d(const Expr& e);
 Expr legal_adaptive_pool2d(const Expr& e);
 Expr legal_adaptive_pool3d(const Expr& e);
 // Everything else.
-Expr written_in_kernels(const Expr& e);
+Expr legalize_operator(const Expr& e);
 // A transpose; x itself when the permutation is the identity.
 Expr reordered(const Expr& x, std::vector<int64_t> axes);
 }  // namespace tilewright::relay

@@ -48,7 +48,7 @@ class BoundedGraph {
   Result<Expr> broadcast_to(const Expr& e, std::vector<Expr> args);
   Result<Expr> concatenate(const Expr& e, std::vector<Expr> args);
   Result<Expr> appended(const Expr& e, const Expr& tuple, size_t axis);
-  Expr places(int64_t extent, size_t trailing);
+  Expr iota_along(int64_t extent, size_t trailing);
   Result<Expr> split(const Expr& e, std::vector<Expr> args);
   Result<Expr> slice(const Expr& e, std::vector<Expr> args);
   Result<Expr> take(const Expr& e, std::vector<Expr> args);

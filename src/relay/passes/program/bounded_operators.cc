@@ -169,7 +169,7 @@ Result<Expr> BoundedGraph::concatenate(const Expr& e, std::vector<Expr> args) {
 }
 
 // Indices 0, 1, 2, ... along a dimension, with `trailing` unit dimensions behind it.
-Expr BoundedGraph::places(int64_t extent, size_t trailing) {
+Expr BoundedGraph::iota_along(int64_t extent, size_t trailing) {
   Tensor values(kInt64, {extent});
   for (int64_t i = 0; i < extent; ++i) values.set_int(i, i);
   std::vector<int64_t> shape(trailing + 1, 1);
@@ -200,10 +200,10 @@ Result<Expr> BoundedGraph::appended(const Expr& e, const Expr& tuple, size_t axi
   const Expr first = call("concatenate", {make_tuple({parts->fields[0], last})}, attrs, e->span);
   const int64_t extent = largest_[size] + more;
   const size_t trailing = tags.size() - axis - 1;
-  const Expr within_first = call("less", {places(extent, trailing), sizes_[size].actual}, {}, {});
+  const Expr within_first = call("less", {iota_along(extent, trailing), sizes_[size].actual}, {}, {});
   Expr moved = last;
   if (more > 1) {
-    const Expr from = both("subtract", places(extent, 0), sizes_[size].actual);
+    const Expr from = both("subtract", iota_along(extent, 0), sizes_[size].actual);
     moved = call("take", {last, both("maximum", from, full_constant(0, kInt64))},
                  make_attrs<TakeAttrs>([&](auto& a) { a.axis = static_cast<int64_t>(axis); }), e->span);
   }

@@ -16,11 +16,11 @@ struct CentredBytes {
 };
 
 // Strips casts that do not change the value.
-Expr under_widening(const Expr& e) {
+Expr strip_widening_casts(const Expr& e) {
   if (!is_call_to(e, "cast") || !as_tensor(arg(e, 0)->type)) return e;
   const DataType from = tensor_of(arg(e, 0)).dtype, to = tensor_of(e).dtype;
   const bool keeps = from.is_integral() && to.is_int() && to.bits > from.bits;
-  return keeps ? under_widening(arg(e, 0)) : e;
+  return keeps ? strip_widening_casts(arg(e, 0)) : e;
 }
 bool are_bytes(const Expr& e) {
   const auto* t = as_tensor(e->type);
@@ -28,9 +28,9 @@ bool are_bytes(const Expr& e) {
 }
 
 std::optional<CentredBytes> centred_bytes(const Expr& e) {
-  if (Expr x = under_widening(e); are_bytes(x)) return CentredBytes{x, nullptr};
+  if (Expr x = strip_widening_casts(e); are_bytes(x)) return CentredBytes{x, nullptr};
   if (!is_call_to(e, "subtract") || tensor_of(e).dtype != kInt32) return std::nullopt;
-  const Expr x = under_widening(arg(e, 0)), zero = arg(e, 1);
+  const Expr x = strip_widening_casts(arg(e, 0)), zero = arg(e, 1);
   const auto shape = static_shape(tensor_of(zero).shape);
   if (!are_bytes(x) || !shape || !same_tensor_type(arg(e, 0), e)) return std::nullopt;
   // Only a single zero point, of any rank, can be corrected for in each sum.
@@ -46,7 +46,7 @@ std::optional<int64_t> folded_number(const Expr& e) {
 }
 
 // Flips int8 to uint8 by adding 128.
-Expr flipped(const Expr& x) { return cast(both("add", cast(x, kInt16), full_constant(128, kInt16)), kUInt8); }
+Expr flip_to_unsigned(const Expr& x) { return cast(both("add", cast(x, kInt16), full_constant(128, kInt16)), kUInt8); }
 
 // The output axes of the weight and of the result.
 struct ByteProduct {
@@ -120,7 +120,7 @@ std::vector<int64_t> sums_by_output(const Tensor& w, size_t axis) {
 }
 
 // A per-output vector reshaped to broadcast against the result.
-Expr beside_outputs(const std::vector<int64_t>& values, const ByteProduct& p, size_t rank) {
+Expr broadcast_per_output(const std::vector<int64_t>& values, const ByteProduct& p, size_t rank) {
   std::vector<int64_t> shape(rank - p.result_axis, 1);
   shape[0] = static_cast<int64_t>(values.size());
   Tensor t(kInt32, std::move(shape));
@@ -129,7 +129,7 @@ Expr beside_outputs(const std::vector<int64_t>& values, const ByteProduct& p, si
 }
 
 // Pads the data with the zero point and removes the padding from the attributes.
-Expr framed(const Expr& x, const Expr& zero, ByteProduct* p) {
+Expr pad_with_zero_point(const Expr& x, const Expr& zero, ByteProduct* p) {
   auto* a = const_cast<Conv2DAttrs*>(attrs_as<Conv2DAttrs>(p->attrs));
   std::vector<int64_t> pad = a->padding;
   if (pad.size() == 1) pad.assign(4, pad[0]);
@@ -143,7 +143,7 @@ Expr framed(const Expr& x, const Expr& zero, ByteProduct* p) {
 }
 
 // The same product with all-one weights, whose single output sums the operand.
-std::optional<Expr> sums_of_data(const Expr& e, const Expr& x, const Tensor& w, const ByteProduct& p) {
+std::optional<Expr> data_sums(const Expr& e, const Expr& x, const Tensor& w, const ByteProduct& p) {
   std::vector<int64_t> shape = w.shape();
   shape[p.weight_axis] = 1;
   AttrsRef attrs(p.attrs->clone());
@@ -206,18 +206,18 @@ std::optional<Expr> as_byte_product(const Expr& e, const Expr& weight, const Tar
   for (int64_t i = 0; i < w->size(); ++i) bytes.set_int(i, w->at_int(i) - shift);
 
   const bool flips = tensor_of(data->bytes).dtype == kInt8;
-  Expr x = flips ? flipped(data->bytes) : data->bytes, zero = data->zero ? cast(data->zero, kInt32) : Expr();
+  Expr x = flips ? flip_to_unsigned(data->bytes) : data->bytes, zero = data->zero ? cast(data->zero, kInt32) : Expr();
   if (flips) zero = zero ? both("add", zero, full_constant(128, kInt32)) : full_constant(128, kInt32);
   const auto known = zero ? folded_number(zero) : std::optional<int64_t>(0);
   if (known) zero = *known == 0 ? Expr() : full_constant(static_cast<double>(*known), kInt32);
-  if (zero && p->padded) x = framed(x, zero, &*p);
+  if (zero && p->padded) x = pad_with_zero_point(x, zero, &*p);
 
   auto made = try_call(called_op(e)->name, {x, make_constant(bytes, weight->span)}, p->attrs, e->span);
   if (!made.ok()) return std::nullopt;
   Expr sum = *made;
   const size_t rank = tensor_of(e).shape.size();
   if (shift != 0) {
-    auto of_data = sums_of_data(e, x, *w, *p);
+    auto of_data = data_sums(e, x, *w, *p);
     if (!of_data) return std::nullopt;
     sum = both("add", sum, both("multiply", *of_data, full_constant(static_cast<double>(shift), kInt32)));
   }
@@ -225,9 +225,9 @@ std::optional<Expr> as_byte_product(const Expr& e, const Expr& weight, const Tar
     std::vector<int64_t> shares = sums_by_output(*w, p->weight_axis);
     if (known) {
       for (int64_t& share : shares) share *= -*known;
-      sum = both("add", sum, beside_outputs(shares, *p, rank));
+      sum = both("add", sum, broadcast_per_output(shares, *p, rank));
     } else {
-      sum = both("subtract", sum, both("multiply", beside_outputs(shares, *p, rank), zero));
+      sum = both("subtract", sum, both("multiply", broadcast_per_output(shares, *p, rank), zero));
     }
   }
   return cast(sum, tensor_of(e).dtype);

@@ -71,7 +71,8 @@ Expr multiplier(const Expr& scale, const Expr& out_scale) {
 }
 
 // x in whole steps of the output's scale, in float64, where all such products are exact.
-Expr steps_of(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, const Expr& out_scale, bool away) {
+Expr in_output_steps(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, const Expr& out_scale,
+                     bool away) {
   const size_t rank = tensor_of(x).shape.size();
   Expr difference = both("subtract", cast(x, kFloat64), beside(zero, rank, axis, kFloat64));
   Expr y = both("multiply", difference,
@@ -81,7 +82,7 @@ Expr steps_of(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, 
 
 Expr requantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, const Expr& out_scale,
                  const Expr& out_zero, DataType to, bool away) {
-  return saturated(steps_of(x, scale, zero, axis, out_scale, away),
+  return saturated(in_output_steps(x, scale, zero, axis, out_scale, away),
                    beside(out_zero, tensor_of(x).shape.size(), 0, kFloat64), to);
 }
 
@@ -102,8 +103,8 @@ Expr quantized_by_integers(const Expr& x, const Expr& scale, const Expr& zero, i
 // Requantises each operand to the result's scale, then adds.
 Expr sum(const Expr& e, const char* op) {
   const auto& a = attrs_of<BroadcastAttrs>(e);
-  Expr both_sides = both(op, steps_of(arg(e, 0), arg(e, 2), arg(e, 3), a.lhs_axis, arg(e, 6), false),
-                         steps_of(arg(e, 1), arg(e, 4), arg(e, 5), a.rhs_axis, arg(e, 6), false));
+  Expr both_sides = both(op, in_output_steps(arg(e, 0), arg(e, 2), arg(e, 3), a.lhs_axis, arg(e, 6), false),
+                         in_output_steps(arg(e, 1), arg(e, 4), arg(e, 5), a.rhs_axis, arg(e, 6), false));
   return saturated(both_sides, beside(arg(e, 7), tensor_of(e).shape.size(), 0, kFloat64), tensor_of(e).dtype);
 }
 
@@ -226,7 +227,7 @@ Expr with_plain_scales(const Expr& e) {
 }
 
 // `original`: before its operands were rewritten.
-Expr written_out(const Expr& original, const Expr& e, const Target* target) {
+Expr canonicalize_call(const Expr& original, const Expr& e, const Target* target) {
   const OpDef* op = called_op(e);
   const std::string_view name = op ? op->name : "";
   if (name.substr(0, 4) != "qnn.") return e;
@@ -269,7 +270,8 @@ Expr written_out(const Expr& original, const Expr& e, const Target* target) {
 
 Result<Module> canonicalize_qnn(const Module& module, PassContext& context) {
   const Target* target = context.target ? &*context.target : nullptr;
-  return rewrite_module(module, [&](const Expr& original, const Expr& e) { return written_out(original, e, target); });
+  return rewrite_module(module,
+                        [&](const Expr& original, const Expr& e) { return canonicalize_call(original, e, target); });
 }
 
 }  // namespace tilewright::relay

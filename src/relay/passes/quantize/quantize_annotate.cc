@@ -93,13 +93,13 @@ class Annotator {
   Expr beside(const Annotated& a) {
     return as<ConstantNode>(a.expr) ? simulated(a.expr, QuantizeKind::kWeight) : simulated(a.expr);
   }
-  static Annotated again(const Expr& e, const std::vector<Expr>& args, std::optional<QuantizeKind> kind) {
+  static Annotated rebuilt(const Expr& e, const std::vector<Expr>& args, std::optional<QuantizeKind> kind) {
     return {with_children(e, args), kind};
   }
   static Annotated plain(const Expr& e, const std::vector<Annotated>& args) {
     std::vector<Expr> exprs;
     for (const Annotated& a : args) exprs.push_back(a.expr);
-    return again(e, exprs, std::nullopt);
+    return rebuilt(e, exprs, std::nullopt);
   }
 
   bool skipped(const Expr& e) {
@@ -117,30 +117,30 @@ class Annotator {
     if (skipped(e) || (!as<ConstantNode>(args[1].expr) && !is_call_to(e, "nn.batch_matmul"))) return plain(e, args);
     const Expr other =
         as<ConstantNode>(args[1].expr) ? simulated(args[1].expr, QuantizeKind::kWeight) : as_input(args[1]);
-    return again(e, {as_input(args[0]), other}, QuantizeKind::kActivation);
+    return rebuilt(e, {as_input(args[0]), other}, QuantizeKind::kActivation);
   }
   Annotated scaled(const Expr& e, const Operands& given) {
     Operands args = given;
     if (!args[0].kind && args[1].kind) std::swap(args[0], args[1]);
     if (!args[0].kind) return plain(e, args);
     const Expr other = args[1].kind ? as_input(args[1]) : beside(args[1]);
-    return again(e, {as_input(args[0]), other}, QuantizeKind::kActivation);
+    return rebuilt(e, {as_input(args[0]), other}, QuantizeKind::kActivation);
   }
   Annotated sum(const Expr& e, const Operands& given) {
     Operands args = given;
     Annotated &a = args[0], &b = args[1];
     if (!a.kind && !b.kind) return plain(e, args);
-    if (!a.kind) return again(e, {beside(a), b.expr}, QuantizeKind::kInput);
-    if (!b.kind) return again(e, {a.expr, beside(b)}, QuantizeKind::kActivation);
-    if (a.kind == QuantizeKind::kInput && b.kind == a.kind) return again(e, {a.expr, b.expr}, QuantizeKind::kInput);
+    if (!a.kind) return rebuilt(e, {beside(a), b.expr}, QuantizeKind::kInput);
+    if (!b.kind) return rebuilt(e, {a.expr, beside(b)}, QuantizeKind::kActivation);
+    if (a.kind == QuantizeKind::kInput && b.kind == a.kind) return rebuilt(e, {a.expr, b.expr}, QuantizeKind::kInput);
     if (a.kind == b.kind) b.expr = simulated(b.expr);
-    return again(e, {a.expr, b.expr}, QuantizeKind::kActivation);
+    return rebuilt(e, {a.expr, b.expr}, QuantizeKind::kActivation);
   }
-  Annotated kept(const Expr& e, const Operands& args) { return again(e, {args[0].expr}, args[0].kind); }
+  Annotated kept(const Expr& e, const Operands& args) { return rebuilt(e, {args[0].expr}, args[0].kind); }
   Annotated pooled(const Expr& e, const Operands& args) {
     if (!args[0].kind) return plain(e, args);
-    return again(e, {as_input(args[0])},
-                 is_call_to(e, "nn.avg_pool2d") ? QuantizeKind::kActivation : QuantizeKind::kInput);
+    return rebuilt(e, {as_input(args[0])},
+                   is_call_to(e, "nn.avg_pool2d") ? QuantizeKind::kActivation : QuantizeKind::kInput);
   }
   Annotated joined(const Expr& e, const Operands& args) {
     bool any = false;

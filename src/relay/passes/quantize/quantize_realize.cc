@@ -151,7 +151,7 @@ class Realizer {
     return Realized{with_children(e, kids), {}};
   }
   // Brings operands to the activations' dtype and the smallest scale.
-  double unified(Operands* args) {
+  double to_common_scale(Operands* args) {
     double least = INFINITY;
     for (const Realized& r : *args) least = std::min(least, *r.scale);
     for (Realized& r : *args) r.data = rescaled(cast(r.data, options_.dtype_activation), *r.scale, least);
@@ -162,7 +162,7 @@ class Realizer {
   }
   Result<Realized> sum(const Expr& e, Operands args) {
     if (!all_whole(args)) return in_floats(e, args);
-    const double scale = unified(&args);
+    const double scale = to_common_scale(&args);
     return Realized{call(called_op(e)->name, {args[0].data, args[1].data}, as<CallNode>(e)->attrs, e->span), scale};
   }
   Result<Realized> scaled(const Expr& e, Operands args) {
@@ -191,7 +191,7 @@ class Realizer {
       for (size_t i = 0; i < args.size(); ++i) fields.push_back(as_real(args[i], as<TupleNode>(arg(e, 0))->fields[i]));
       return moved(e, make_tuple(std::move(fields)), {});
     }
-    const double scale = unified(&args);
+    const double scale = to_common_scale(&args);
     std::vector<Expr> fields;
     for (const Realized& r : args) fields.push_back(r.data);
     return moved(e, make_tuple(std::move(fields)), scale);
