@@ -48,6 +48,8 @@ class OnnxRuntime:
 
 
 class OpenVino:
+    precision = "f32"
+
     def __init__(self, model, feeds, names, threads, scratch):
         import openvino
 
@@ -57,7 +59,7 @@ class OpenVino:
         # One stream for latency; float32, because the default lowers the precision where the processor can.
         compiled = openvino.Core().compile_model(network, "CPU", {
             "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1,
-            "INFERENCE_PRECISION_HINT": "f32"})
+            "INFERENCE_PRECISION_HINT": self.precision})
         self.request, self.results = compiled.create_infer_request(), compiled.outputs
         for name, value in feeds.items():
             self.request.set_tensor(name, openvino.Tensor(np.ascontiguousarray(value), shared_memory=True))
@@ -68,6 +70,10 @@ class OpenVino:
 
     def outputs(self):
         return [self.request.get_tensor(output).data for output in self.results]
+
+
+class OpenVinoBFloat16(OpenVino):
+    precision = "bf16"
 
 
 class Mnn:
@@ -153,7 +159,7 @@ class Ncnn:
         return [np.array(mat) for mat in self.results]
 
 
-ENGINES = {"ort": OnnxRuntime, "openvino": OpenVino, "mnn": Mnn, "ncnn": Ncnn}
+ENGINES = {"ort": OnnxRuntime, "openvino": OpenVino, "openvino_bf16": OpenVinoBFloat16, "mnn": Mnn, "ncnn": Ncnn}
 
 
 def forget_older(converted, model):

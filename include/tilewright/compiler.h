@@ -54,7 +54,7 @@ typedef struct tw_device_target {
 
 typedef struct tw_compiler_options {
   size_t size;               /* sizeof(tw_compiler_options) */
-  const char* target;        /* null: this machine; "llvm -mcpu=x86-64-v3 -math=strict" */
+  const char* target;        /* null: this machine; "llvm -mcpu=x86-64-v3 -math=strict"; -math=bf16 */
   int32_t opt_level;         /* 0 to 4; -1: the default, 3 */
   int32_t jobs;              /* threads that generate code; 0: one per core */
   const char* const* shapes; /* "name=1x3x224x224"; "name=1x3x48x{160,320}" for several shapes in one library */

@@ -312,7 +312,8 @@ def compile(model: Any, shapes: Any = None, target: Any = "llvm", *, constants: 
     Example inputs are what torch.export follows; an ExportedProgram has shapes of its own, and `shapes` gives sizes that it leaves free.
     opt_level, required_passes, disabled_passes, config: as in a PassContext. jobs: code generation threads, 0: one per core.
     threads: those that the loaded model runs with, 0: one per core. math: "strict" leaves out algorithms that reassociate products
-    (Winograd convolutions); "default" bounds their error. kernel_cache: False compiles every kernel anew, a path keeps them there.
+    (Winograd convolutions); "default" bounds their error; "bf16" rounds what is multiplied by constant weights to bfloat16 where the
+    processor multiplies pairs of it. kernel_cache: False compiles every kernel anew, a path keeps them there.
     dump_ir: a folder for the module after each pass. plugins: shared libraries with code generators and modules of your own
     (docs/external-codegen.md). params: the weights of a Relay module's file, a .params file. weights: a file for the weights, which
     models that name it share, in this process and others; not for a ProgramModel. Errors: tilewright.Error.

@@ -109,8 +109,12 @@ double roundings_of(const relay::Module& module) {
   return most;
 }
 VerifyOptions with_roundings(VerifyOptions options, const relay::Module& module) {
-  options.rtol += 4 * roundings_of(module);
-  options.atol += 8 * roundings_of(module);
+  double rounding = roundings_of(module);
+  // -math=bf16 rounds the operands of products.
+  if (auto target = parse_target(options.build.target); target.ok() && target->bfloat16_products)
+    rounding = std::max(rounding, rounding_of(kBFloat16));
+  options.rtol += 4 * rounding;
+  options.atol += 8 * rounding;
   return options;
 }
 

@@ -25,6 +25,7 @@ std::string Target::str() const {
   if (!mfloat_abi.empty()) out += " -mfloat-abi=" + mfloat_abi;
   if (num_cores > 0) out += format(" -num-cores={}", num_cores);
   if (strict_math) out += " -math=strict";
+  if (bfloat16_products) out += " -math=bf16";
   return out;
 }
 
@@ -87,10 +88,11 @@ Result<Target> parse_target(std::string_view text) {
       continue;
     }
     if (option("math", &math)) {
-      if (math != "strict" && math != "default")
+      if (math != "strict" && math != "default" && math != "bf16")
         return Diagnostic(ErrorCode::kUnknownTarget, format("-math={} is not known", math), {},
-                          "use -math=strict or -math=default");
+                          "use -math=strict, -math=bf16 or -math=default");
       target.strict_math = math == "strict";
+      target.bfloat16_products = math == "bf16";
       continue;
     }
     return Diagnostic(

@@ -21,6 +21,8 @@ struct Target {
   int num_cores = 0;               // of the machine, for scheduling; 0: unknown. Code does not depend on it
   int vector_width = 0;  // -vector-width=: bits of the vectors kernels are made of; 0: as the processor has them. Wider
                          // ones are taken in pieces: kernels of several processors then read weights packed alike
+  // -math=bf16: constant weights and what they are multiplied by may be rounded to bfloat16
+  bool bfloat16_products = false;
   bool strict_math = false;  // -math=strict: algorithms that sum the products of the definition only, no Winograd
   // Set by code generation's resolve_target from the CPU: the widest vector for kernels, in bits, and the number of
   // vector registers. 512/32 for AVX-512, 256/16 for AVX2, 128/16 for SSE.

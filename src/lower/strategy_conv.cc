@@ -42,7 +42,7 @@ struct DirectBlocks {
       return std::nullopt;
     if (!volume && holds_narrow_groups(p)) return std::nullopt;
     const topi::Conv2dProblem c = volume ? volume_problem(p) : conv2d_problem(p);
-    if (c.words && c.plain_data && c.dilation_width != 1) return std::nullopt;
+    if (c.words() && c.plain_data && c.dilation_width != 1) return std::nullopt;
     if (volume && is_depthwise_volume(c)) return std::nullopt;
     return Site{c, may_flatten(p, c)};
   }
@@ -62,7 +62,7 @@ struct DirectBlocks {
         halo_of_data(p, spatial_halo(p.arg_shape(0).size(), topi::halo_need(problem), volume ? 3 : 2, volume ? 4 : 3));
     if (volume)
       choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) { return pack_volume_weights(t, problem); });
-    if (problem.words)
+    if (problem.words())
       choice->repacks.emplace_back(p.input_index(1),
                                    [=](const Tensor& t) { return topi::pack_conv2d_words(t, problem.plain_data); });
     choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {

@@ -238,7 +238,8 @@ std::optional<topi::GemmProblem> packed_product(const Problem& p) {
   problem.row_stride = problem.k;
   problem.dtype = p.arg_dtype(0);
   problem.b = topi::MatrixB::kPacked;
-  if (has_words(p)) problem.bytes = problem.k, problem.k = topi::ceil_div(problem.k, topi::kWordBytes);
+  if (has_words(p))
+    problem.in_words = problem.k, problem.k = topi::ceil_div(problem.k, topi::word_elements(problem.dtype));
   return problem;
 }
 

@@ -440,6 +440,11 @@ PrimExpr intrinsic(Intrinsic op, std::vector<PrimExpr> args) {
     case Intrinsic::k_high_halves:
       for (const auto& a : args) TW_ICHECK(a->dtype == kInt32.with_lanes(lanes), name + " of " + a->dtype.str());
       break;
+    case Intrinsic::k_dot2_bfloat16:
+      TW_ICHECK(type.element() == kFloat32, name + " of " + type.str());
+      for (size_t i : {1, 2})
+        TW_ICHECK(args[i]->dtype == kInt32.with_lanes(lanes), name + " of " + args[i]->dtype.str());
+      break;
     case Intrinsic::k_ldexp_int:
       TW_ICHECK(type.is_float() && args[1]->dtype == kInt32.with_lanes(lanes), name);
       break;

@@ -148,6 +148,8 @@ class ShuffleNode
 // Built-in functions of the loop IR, all pure. Math ones work on any lanes and are for floats; popcount and clz (the
 // width for zero) for integers. dot4(sum, a, b), all int32: sum + a0*b0 + a1*b1 + a2*b2 + a3*b3, where a's bytes,
 // the lowest first, are unsigned and b's signed; it wraps as sums do. dot2: the same of the signed halves of two words.
+// dot2_bfloat16(sum, a, b): float32 sum plus the products of the halves of two int32 words as bfloat16; how the steps
+// round, and whether denormals count, is the processor's.
 // even_bytes(a, b): a word whose halves are those of a plus b's bytes 0 and 2, signed; odd_bytes: 1 and 3. low_halves,
 // high_halves(a, b): that half of a, and above it that of b. round takes halves to even. reduce_*: while the lanes are
 // even in number, lane i with lane i + n/2; then the rest from first to last.
@@ -159,7 +161,7 @@ class ShuffleNode
   X(copysign, 2) X(isnan, 1) X(isinf, 1) X(isfinite, 1) X(popcount, 1) X(clz, 1)                             \
   X(reduce_add, 1) X(reduce_max, 1) X(reduce_min, 1)  /* vector -> scalar, fixed order */                      \
   X(ldexp_int, 2)                                     /* x * 2^n, n int32: exponent arithmetic for exp */     \
-  X(dot4, 3) X(dot2, 3) X(even_bytes, 2) X(odd_bytes, 2) X(low_halves, 2) X(high_halves, 2) /* words; above */ \
+  X(dot4, 3) X(dot2, 3) X(dot2_bfloat16, 3) X(even_bytes, 2) X(odd_bytes, 2) X(low_halves, 2) X(high_halves, 2) /* words; above */ \
   X(if_then_else, 3)                                  /* scalar condition; only the chosen side is evaluated */
 // clang-format on
 enum class Intrinsic : uint8_t {

@@ -2,6 +2,7 @@
 #include "tir/interpret.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -265,6 +266,15 @@ class Machine {
           for (int shift : {0, 16})
             sum += int64_t{static_cast<int16_t>(x >> shift)} * int64_t{static_cast<int16_t>(w >> shift)};
           to[l].i = wrap_integer(type, sum);
+        }
+        return true;
+      case Intrinsic::k_dot2_bfloat16:
+        for (int l = 0; l < type.lanes; ++l) {
+          const auto x = static_cast<uint32_t>(at(i.in[1])[l].i), w = static_cast<uint32_t>(at(i.in[2])[l].i);
+          auto number = [](uint32_t bits) { return static_cast<double>(std::bit_cast<float>(bits)); };
+          const double high = number(x & 0xffff0000U) * number(w & 0xffff0000U),
+                       low = number(x << 16) * number(w << 16);
+          to[l].f = static_cast<float>(a[l].f + high + low);
         }
         return true;
       case Intrinsic::k_even_bytes:

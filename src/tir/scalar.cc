@@ -241,6 +241,7 @@ double float_call(Intrinsic op, DataType dtype, double x, double y, double z) {
     case Intrinsic::k_if_then_else:
     case Intrinsic::k_dot4:
     case Intrinsic::k_dot2:
+    case Intrinsic::k_dot2_bfloat16:
     case Intrinsic::k_even_bytes:
     case Intrinsic::k_odd_bytes:
     case Intrinsic::k_low_halves:

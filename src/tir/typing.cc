@@ -55,6 +55,11 @@ std::string call_error(const CallNode& n) {
       for (const auto& a : n.args)
         if (a->dtype != kInt32.with_lanes(type.lanes)) return format("{} of {}", name, a->dtype.str());
       break;
+    case Intrinsic::k_dot2_bfloat16:
+      if (type.element() != kFloat32) return format("{} of {}", name, type.str());
+      for (size_t i : {1, 2})
+        if (n.args[i]->dtype != kInt32.with_lanes(type.lanes)) return format("{} of {}", name, n.args[i]->dtype.str());
+      break;
     case Intrinsic::k_ldexp_int:
       if (!type.is_float() || n.args[1]->dtype != kInt32.with_lanes(type.lanes))
         return mismatch(name, type, n.args[1]->dtype);

@@ -21,7 +21,7 @@ ConvAxis columns_of(const Conv2dProblem& p) {
 
 bool skips_padding(const Conv2dProblem& p, const Conv2dConfig& c) {
   // Words in the padding hold the zero point, for which the sums are corrected, so padding cannot be skipped.
-  if (p.words || p.plain_data || c.tap_unroll > 0 || p.kernel_height * p.kernel_width == 1) return false;
+  if (p.words() || p.plain_data || c.tap_unroll > 0 || p.kernel_height * p.kernel_width == 1) return false;
   const ConvAxis rows = rows_of(p), columns = columns_of(p);
   return rows.mean_taps(rows.out, 1) * columns.mean_taps(columns.out, 1) <
          0.95 * static_cast<double>(p.kernel_height * p.kernel_width);
@@ -34,8 +34,8 @@ Conv2dLoops conv2d_loops(const Conv2dProblem& p, const Conv2dConfig& c) {
   l.ic_blocks = ceil_div(p.in_channels / p.groups, l.ic_block);
   l.last_ic = p.in_channels / p.groups - (l.ic_blocks - 1) * l.ic_block;
   l.columns = p.kernel_width;
-  if (p.words && p.plain_data) l.columns = ceil_div(p.kernel_width, kWordBytes);
-  if (p.words && !p.plain_data) l.ic_block /= kWordBytes, l.last_ic = ceil_div(l.last_ic, kWordBytes);
+  if (p.words() && p.plain_data) l.columns = ceil_div(p.kernel_width, p.word);
+  if (p.words() && !p.plain_data) l.ic_block /= p.word, l.last_ic = ceil_div(l.last_ic, p.word);
   l.oc_tiles = ceil_div(l.oc_blocks, c.oc_blocks);
   l.height = c.flatten ? 1 : p.out_height;
   l.width = c.flatten ? p.out_height * p.out_width : p.out_width;
@@ -63,7 +63,8 @@ namespace {
 double input_bytes(const Conv2dProblem& p) {
   const double rows = std::min(1.0, static_cast<double>(p.kernel_height) / static_cast<double>(p.stride_height));
   const int64_t planes = std::min(p.kernel_depth, p.in_depth);
-  return (p.words ? 1.0 : 4.0) * rows * static_cast<double>(planes * p.in_channels * p.in_height * p.in_width);
+  return (p.words() ? 4.0 / p.word : 4.0) * rows *
+         static_cast<double>(planes * p.in_channels * p.in_height * p.in_width);
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ int64_t steps_of_tap(const Conv2dProblem& p) {
 
 double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
   Conv2dLoops l = conv2d_loops(p, c);
-  Target machine = p.words ? for_words(target) : target;
+  Target machine = p.words() ? for_words(target, p.word == 2 ? kBFloat16 : kUInt8) : target;
   if (p.split > 1) machine.vector_bits /= p.split;
   const ConvAxis depth = planes_of(p);
   double steps = static_cast<double>(steps_of_tap(p)) * depth.mean_taps(depth.out, 1);
@@ -99,10 +100,10 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   auto row = [&](double cols) {
     double panel = static_cast<double>(l.panel) * 4 * cols;
     double cycles =
-        l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps * columns, panel, machine, p.words);
+        l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps * columns, panel, machine, p.words());
     if (l.width_tail)
       cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps * tail_columns, panel, machine,
-                            p.words);
+                            p.words());
     return cycles;
   };
   double cycles = ((l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0))) *
@@ -174,7 +175,7 @@ void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
     return;
   }
   const Conv2dLoops l = conv2d_loops(p, *c);
-  const int64_t block = p.words ? l.ic_block : p.lanes;
+  const int64_t block = p.words() ? l.ic_block : p.lanes;
   c->ic_unroll = static_cast<int>(std::min<int64_t>(p.lanes >= 16 ? 4 : block, steps_of_tap(p)));
   const int64_t step = int64_t{c->ic_unroll} * c->tile_height * c->tile_width * c->oc_blocks;
   if (block < 8 && c->ic_unroll == block) {  // with 8 channels the body is long enough; three
@@ -191,7 +192,7 @@ namespace {
 template <class F>
 void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flatten, F visit) {
   int64_t oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
-  const Target machine = p.words ? for_words(target) : target;
+  const Target machine = p.words() ? for_words(target, p.word == 2 ? kBFloat16 : kUInt8) : target;
   for (int flat = 0; flat <= (may_flatten ? 1 : 0); ++flat) {
     int64_t height = flat ? 1 : p.out_height, width = flat ? p.out_height * p.out_width : p.out_width;
     for (int nr = 1; nr <= std::min<int64_t>(oc_blocks, 6); ++nr)
@@ -252,7 +253,7 @@ Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& targe
   double taps = static_cast<double>(p.kernel_depth * p.kernel_height * p.kernel_width * (p.in_channels / p.groups));
   Cost cost;
   cost.flops = 2 * pixels * p.out_channels * taps;
-  const double element = p.words ? 1 : 4;
+  const double element = p.words() ? 4.0 / p.word : 4;
   double weights = element * taps * p.out_channels;
   cost.bytes = element * p.batch * p.in_channels * p.in_depth * p.in_height * p.in_width +
                element * pixels * p.out_channels + weights;
@@ -273,7 +274,7 @@ HaloNeed halo_need(const Conv2dProblem& p) {
     return std::max<int64_t>(0, (out - 1) * stride - pad + (kernel - 1) * dilation - (in - 1));
   };
   // Words of taps extend beyond the window; the excess is multiplied by zero.
-  const int64_t width = p.words && p.plain_data ? round_up(p.kernel_width, kWordBytes) : p.kernel_width;
+  const int64_t width = p.words() && p.plain_data ? round_up(p.kernel_width, p.word) : p.kernel_width;
   return {p.pad_top, p.pad_left,
           after(p.out_height, p.stride_height, p.kernel_height, p.dilation_height, p.pad_top, p.in_height),
           after(p.out_width, p.stride_width, width, p.dilation_width, p.pad_left, p.in_width)};

@@ -73,8 +73,8 @@ class Conv2dKernel {
     TW_ICHECK(l_.ic_blocks == 1 || l_.ic_block % c_.ic_unroll == 0, "conv2d_nchwc: the unroll divides the block");
     block_steps_ = l_.ic_block / c_.ic_unroll, last_steps_ = l_.last_ic / c_.ic_unroll;
     last_rest_ = static_cast<int>(l_.last_ic % c_.ic_unroll);
-    channel_ = p_.words && !p_.plain_data ? kWordBytes : from_.channel;
-    column_ = p_.words && p_.plain_data ? kWordBytes : p_.dilation_width * from_.width;
+    channel_ = p_.words() && !p_.plain_data ? p_.word : from_.channel;
+    column_ = p_.words() && p_.plain_data ? p_.word : p_.dilation_width * from_.width;
     panel_ahead_ = l_.panel * c_.oc_blocks * static_cast<int64_t>(weights.dtype().bytes()) >= 8 << 10;
     pixels_ahead_ = prefetches_pixels(p_, *context.target);
     result_ahead_ =
@@ -199,7 +199,7 @@ class Conv2dKernel {
     return hints;
   }
 
-  PrimExpr element(const PrimExpr& at) const { return p_.words ? word_at(data_.buffer, at) : load(data_.buffer, at); }
+  PrimExpr element(const PrimExpr& at) const { return p_.words() ? word_at(data_.buffer, at) : load(data_.buffer, at); }
   // `count` channels of an input block, from `first` on, for one tap.
   Stmt channels(const Tile& t, const PrimExpr& data_k, const PrimExpr& weights_k, const PrimExpr& first,
                 int count) const {
@@ -273,7 +273,7 @@ class Conv2dKernel {
   Stmt tile(const Image& image, const PrimExpr& group, const PrimExpr& oc0, const PrimExpr& h0, const PrimExpr& w0,
             int width, int cols, bool half) const {
     RegisterTile acc(c_.tile_height * width, cols, vector_, half ? v_ / 2 : v_);
-    acc.of_words(p_.words);
+    acc.of_words(p_.words());
     Tile t{image, group, oc0, h0, w0, width, cols, acc};
     const int64_t group_step = p_.split > 1    ? 0
                                : p_.plain_data ? p_.in_channels / p_.groups * from_.channel

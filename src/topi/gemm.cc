@@ -132,7 +132,8 @@ class GemmKernel {
     RegisterTile acc(rows, cols, vector_, ends_in_half(valid, v_, *context_.target) ? v_ / 2 : v_);
     acc.of_words(p_.words());
     // The last word of bytes may be partial.
-    const int64_t a_step = p_.words() ? kWordBytes : 1, part = p_.bytes % kWordBytes, whole = p_.k - (part ? 1 : 0);
+    const int64_t a_step = p_.words() ? word_elements(p_.dtype) : 1, part = p_.in_words % a_step,
+                  whole = p_.k - (part ? 1 : 0);
     return bind("a_at", batch * a_batch_ + m0 * a_row_ + a_.offset, [&](PrimExpr a_at) {
       auto step = [&](PrimExpr a_k, PrimExpr b_k_at, int u, int64_t real = kWordBytes) {
         return acc.step(

@@ -133,7 +133,7 @@ namespace {
 // Visits every tile that fits the registers, with its predicted cycles.
 template <class F>
 void for_each_config(const GemmProblem& p, const Target& of, F visit) {
-  const Target target = p.words() ? for_words(of) : of;
+  const Target target = p.words() ? for_words(of, p.dtype) : of;
   int64_t v = lanes_of(p, target);
   int max_rows = static_cast<int>(std::min<int64_t>(p.m, rows_alias(p) ? 8 : 16));
   int max_cols = static_cast<int>(std::min<int64_t>(ceil_div(p.n, v), p.panel > 0 ? p.panel : 8));
@@ -198,10 +198,11 @@ GemmConfig default_config(const GemmProblem& p, const Target& target) {
 Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   Cost cost;
   double element = p.words() ? 4 : std::max<int>(8, p.dtype.bits) / 8.0;
-  cost.flops = 2.0 * p.batch * p.m * p.n * (p.words() ? p.bytes : p.k);
+  cost.flops = 2.0 * p.batch * p.m * p.n * (p.words() ? p.in_words : p.k);
   double b = element * p.n * p.k * (p.b == MatrixB::kPacked ? 1 : p.batch);
   cost.bytes = element * p.batch * (p.m * p.k + p.m * p.n) + b;
-  const double cycles = c.dots ? dot_cycles(p, target) : gemm_cycles(p, c, p.words() ? for_words(target) : target);
+  const double cycles =
+      c.dots ? dot_cycles(p, target) : gemm_cycles(p, c, p.words() ? for_words(target, p.dtype) : target);
   cost.microseconds = cycles / target.machine.cycles_per_microsecond();
   if (p.b == MatrixB::kPacked) cost.microseconds = std::max(cost.microseconds, b / (target.machine.dram_gbps * 1e3));
   return cost;

@@ -65,7 +65,7 @@ double pair_row_cycles(const Conv2dProblem& p, const PairedGroupsConfig& c, cons
 }  // namespace
 
 bool has_paired_groups(const Conv2dProblem& p) {
-  if (p.split != 2 || p.groups < 2 || p.plain_data || p.words || p.kernel_depth != 1 || p.in_depth != 1) return false;
+  if (p.split != 2 || p.groups < 2 || p.plain_data || p.words() || p.kernel_depth != 1 || p.in_depth != 1) return false;
   const Pairs pairs(p);
   return pairs.in % p.lanes == 0 && pairs.out % p.lanes == 0 && pairs.out % pairs.v != 0;
 }

@@ -21,6 +21,18 @@ RegisterTile::RegisterTile(int rows, int cols, DataType vector, int last_lanes, 
       narrow_a_(make_buffer("narrow_a", last_, 1, Scope::kRegister)),
       narrow_b_(make_buffer("narrow_b", last_, cols / period_, Scope::kRegister)) {}
 
+RegisterTile& RegisterTile::of_words(bool words) {
+  words_ = words;
+  auto of_operands = [&](Buffer* buffer) {
+    const DataType dtype = operand().with_lanes((*buffer)->dtype.lanes);
+    *buffer = make_buffer((*buffer)->name, dtype, (*buffer)->size, Scope::kRegister);
+  };
+  for (Buffer* buffer : {&a_, &b_, &narrow_a_, &narrow_b_}) of_operands(buffer);
+  return *this;
+}
+
+DataType RegisterTile::operand() const { return words_ ? kInt32 : vector_.element(); }
+
 PrimExpr RegisterTile::acc(int row, int col) const {
   return narrow(col) ? load(narrow_acc_, narrow_at(row, col)) : load(acc_, make_int(int64_t{row} * cols_ + col));
 }
@@ -31,7 +43,8 @@ Stmt RegisterTile::set(int row, int col, PrimExpr value) const {
 }
 
 PrimExpr RegisterTile::sum_of(const PrimExpr& a, const PrimExpr& b, const PrimExpr& sum) const {
-  return words_ ? intrinsic(Intrinsic::k_dot4, {sum, a, b}) : multiply_add(a, b, sum);
+  if (!words_) return multiply_add(a, b, sum);
+  return intrinsic(vector_.is_float() ? Intrinsic::k_dot2_bfloat16 : Intrinsic::k_dot4, {sum, a, b});
 }
 
 Stmt RegisterTile::clear() const {
@@ -43,7 +56,7 @@ Stmt RegisterTile::clear() const {
 
 Stmt RegisterTile::step(const std::function<PrimExpr(int)>& a, const std::function<PrimExpr(int)>& b) const {
   auto convert = [&](PrimExpr value) {
-    return value->dtype.element() == vector_.element() ? value : cast(vector_.with_lanes(value->dtype.lanes), value);
+    return value->dtype.element() == operand() ? value : cast(operand().with_lanes(value->dtype.lanes), value);
   };
   const PrimExpr zero = make_int(0);
   std::vector<Stmt> body;
@@ -66,10 +79,10 @@ Stmt RegisterTile::step(const std::function<PrimExpr(int)>& a, const std::functi
 Stmt RegisterTile::update(int col, const std::function<PrimExpr(int)>& a, PrimExpr b) const {
   const DataType vector = narrow(col) ? last_ : vector_;
   std::vector<Stmt> body;
-  if (b->dtype.element() != vector.element()) b = cast(vector, b);
+  if (b->dtype.element() != operand()) b = cast(operand().with_lanes(vector.lanes), b);
   for (int r = 0; r < rows_; ++r) {
     PrimExpr element = a(r);
-    if (element->dtype.element() != vector.element()) element = cast(vector.element(), element);
+    if (element->dtype.element() != operand()) element = cast(operand(), element);
     body.push_back(set(r, col, sum_of(broadcast(element, vector.lanes), b, acc(r, col))));
   }
   return seq(std::move(body));

@@ -11,11 +11,8 @@ class RegisterTile {
   // `vector` is the accumulator's dtype with lanes. The last column may have fewer lanes (`last_lanes`), or the last of
   // every `period` columns: b is then called for as many, and drain returns whole vectors padded with zeros.
   RegisterTile(int rows, int cols, DataType vector, int last_lanes = 0, int period = 0);
-  // int32 sums over words of four bytes: a unsigned, b signed.
-  RegisterTile& of_words(bool words = true) {
-    words_ = words;
-    return *this;
-  }
+  // Over words (words.h): sums of int32 over four bytes, a's unsigned, b's signed, or of float32 over two bfloat16.
+  RegisterTile& of_words(bool words = true);
   int lanes(int col) const { return col % period_ == period_ - 1 ? last_.lanes : vector_.lanes; }
   int rows() const { return rows_; }
   int cols() const { return cols_; }
@@ -34,6 +31,7 @@ class RegisterTile {
   int rows_, cols_, period_;
   bool words_ = false;
   DataType vector_, last_;
+  DataType operand() const;  // an element of a or b
   tir::PrimExpr sum_of(const tir::PrimExpr& a, const tir::PrimExpr& b, const tir::PrimExpr& sum) const;
   tir::PrimExpr acc(int row, int col) const;
   tir::Stmt set(int row, int col, tir::PrimExpr value) const;

@@ -189,6 +189,37 @@ TEST(Expr, WordsOfHalves) {
       a, b);
 }
 
+// Of whole numbers, whose sums no processor rounds.
+TEST(Expr, WordsOfBFloat16) {
+  std::mt19937 random(10);
+  std::vector<int32_t> a(64), b(64);
+  auto bits = [](float x) {
+    uint32_t out = 0;
+    std::memcpy(&out, &x, sizeof out);
+    return out;
+  };
+  auto word = [&] {
+    auto half = [&] { return bits(static_cast<float>(static_cast<int>(random() % 256)) - 128) >> 16; };
+    const uint32_t low = half();
+    return static_cast<int32_t>(low | half() << 16);
+  };
+  for (size_t i = 0; i < a.size(); ++i) a[i] = word(), b[i] = word();
+  auto half = [](int32_t word, bool high) {
+    const uint32_t bits = high ? static_cast<uint32_t>(word) & 0xffff0000U : static_cast<uint32_t>(word) << 16;
+    float out = 0;
+    std::memcpy(&out, &bits, sizeof out);
+    return out;
+  };
+  check<int32_t, float>(
+      {{"dot2_bfloat16",
+        [](Loads v) {
+          const PrimExpr sum = make_const(kFloat32.with_lanes(v[0]->dtype.lanes), 0.5);
+          return intrinsic(Intrinsic::k_dot2_bfloat16, {sum, v[0], v[1]});
+        },
+        [=](int32_t x, int32_t y) { return 0.5F + half(x, false) * half(y, false) + half(x, true) * half(y, true); }}},
+      a, b);
+}
+
 TEST(Expr, DivisionByZeroDoesNotTrap) {
   auto kernel = elementwise("quotients", {kInt32, kInt32}, kInt32, 16, 1, [](Loads v) {
     return floordiv(v[0], v[1]) + floormod(v[0], v[1]) + div(v[0], v[1]) +

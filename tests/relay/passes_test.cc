@@ -110,6 +110,8 @@ Result<TextCase> read_text_case(const std::string& path) {
       out.context.target->vector_bits = std::stoi(value_of("// vector_bits:"));
     } else if (line.rfind("// cpu_features:", 0) == 0) {
       out.context.target->cpu_features = split(value_of("// cpu_features:"), ',');
+    } else if (line.rfind("// math: bf16", 0) == 0) {
+      out.context.target->bfloat16_products = true;
     } else if (line.rfind("// config:", 0) == 0) {
       auto pair = split(value_of("// config:"), '=');
       std::string rest = trimmed(value_of("// config:").substr(value_of("// config:").find('=') + 1));

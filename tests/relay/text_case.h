@@ -7,6 +7,7 @@
 //   // config: relay.ConvertLayout.desired_layouts=nn.conv2d=NHWC,HWIO     lists are separated by ';'
 //   // outputs: differ                       optional: the results are not those of the input
 //   // vector_bits: 512                      optional: a target with such vectors
+//   // math: bf16                            optional: -math=bf16 in that target
 //   // error: E301                             instead of an expected module
 //   <module>
 //   // constants

@@ -154,6 +154,19 @@ TEST(Interpret, WordsOfTwoHalves) {
   EXPECT_EQ(static_cast<uint32_t>(z[5]), 0xffff0001u);
 }
 
+// Products of bfloat16 are exact in float32.
+TEST(Interpret, WordsOfTwoBFloat16) {
+  int32_t w[2] = {static_cast<int32_t>(0x40003f80u), static_cast<int32_t>(0xc0404080u)};  // 1, 2; 4, -3
+  float z[3] = {0.5f, 0, 0};
+  void* buffers[] = {w, z};
+  PrimFunc f = parsed(
+      "func f(w: int32[2] readonly, z: float32[3]):\n"
+      "  z[0] = dot2_bfloat16(z[0], w[0], w[1])\n"
+      "  z[ramp(1, 1, 2)] = dot2_bfloat16(z[ramp(1, 1, 2)], w[ramp(0, 1, 2)], w[ramp(0, 1, 2)])\n");
+  ASSERT_TRUE(interpret(f, buffers).ok());
+  EXPECT_EQ(std::vector<float>(z, z + 3), (std::vector<float>{0.5f + 4 - 6, 5, 25}));
+}
+
 TEST(Interpret, ThreadsTakeTheirShare) {
   PrimFunc f = parsed(
       "func f(y: int64[8]) threads(tid, nthreads):\n"

@@ -439,6 +439,8 @@ Value* KernelEmitter::emit_call(const CallNode* e) {
   switch (e->op) {
     case Intrinsic::k_dot4:
       return emit_dot4(emit(e->args[0]), emit(e->args[1]), emit(e->args[2]));
+    case Intrinsic::k_dot2_bfloat16:
+      return emit_dot2_bfloat16(emit(e->args[0]), emit(e->args[1]), emit(e->args[2]));
     case Intrinsic::k_dot2:
     case Intrinsic::k_even_bytes:
     case Intrinsic::k_odd_bytes:

@@ -2,8 +2,12 @@
 // Operations on words of bytes and halfwords, lane by lane: used by Cortex-M kernels (topi/conv_pairs.h), with the same
 // meaning on every target.
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/types.h"
+#include "codegen/processor.h"
 
 namespace tilewright::codegen {
 
@@ -32,6 +36,28 @@ Value* KernelEmitter::emit_word_of_halves(const tir::CallNode* e) {
       return joined(b_.CreateAdd(a, byte(0)), b_.CreateAdd(high(a), byte(16)));
     }
   }
+}
+
+// One instruction where there is one, which reads denormals as zero; else two multiply-adds of widened halves.
+Value* KernelEmitter::emit_dot2_bfloat16(Value* sum, Value* a, Value* b) {
+  namespace in = llvm::Intrinsic;
+  const int lanes = lanes_of(sum);
+  auto halves = [&](Value* words) {
+    return b_.CreateBitCast(words, llvm::FixedVectorType::get(b_.getBFloatTy(), static_cast<unsigned>(2 * lanes)));
+  };
+  if (is_x86(target_) && has_feature(target_, "avx512bf16") &&
+      (lanes == 16 || ((lanes == 8 || lanes == 4) && has_feature(target_, "avx512vl"))))
+    return b_.CreateIntrinsic(lanes == 16  ? in::x86_avx512bf16_dpbf16ps_512
+                              : lanes == 8 ? in::x86_avx512bf16_dpbf16ps_256
+                                           : in::x86_avx512bf16_dpbf16ps_128,
+                              {}, {sum, halves(a), halves(b)});
+  if (processor_of(target_).architecture == Architecture::kAArch64 && has_feature(target_, "bf16") && lanes == 4)
+    return b_.CreateIntrinsic(in::aarch64_neon_bfdot, {sum->getType(), halves(a)->getType()},
+                              {sum, halves(a), halves(b)});
+  auto low = [&](Value* words) { return b_.CreateBitCast(b_.CreateShl(words, 16), sum->getType()); };
+  auto high = [&](Value* words) { return b_.CreateBitCast(b_.CreateAnd(words, 0xffff0000), sum->getType()); };
+  sum = b_.CreateIntrinsic(in::fma, {sum->getType()}, {high(a), high(b), sum});
+  return b_.CreateIntrinsic(in::fma, {sum->getType()}, {low(a), low(b), sum});
 }
 
 }  // namespace tilewright::codegen

@@ -72,6 +72,7 @@ class KernelEmitter {
   V emit_extern(const std::string& name, llvm::Type* result, const std::vector<V>& args);
   V emit_reduce(const tir::CallNode* e);
   V emit_dot4(V sum, V a, V b);
+  V emit_dot2_bfloat16(V sum, V a, V b);
   V emit_word_of_halves(const tir::CallNode* e);
   V emit_arm_dot4(V sum, V a, V b);
   V emit_choice(const tir::CallNode* e);

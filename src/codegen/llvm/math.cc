@@ -403,6 +403,7 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
     case Intrinsic::k_if_then_else:
     case Intrinsic::k_dot4:
     case Intrinsic::k_dot2:
+    case Intrinsic::k_dot2_bfloat16:
     case Intrinsic::k_even_bytes:
     case Intrinsic::k_odd_bytes:
     case Intrinsic::k_low_halves:

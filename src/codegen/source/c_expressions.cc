@@ -335,6 +335,7 @@ CPrinter::Code CPrinter::call(const tir::CallNode& n) {
       return {format("rint({})", args[0]), kAtom};
     case Intrinsic::k_dot4:
     case Intrinsic::k_dot2:
+    case Intrinsic::k_dot2_bfloat16:
       return {format("tw_{}({}, {}, {})", intrinsic_name(n.op), args[0], args[1], args[2]), kAtom};
     case Intrinsic::k_even_bytes:
     case Intrinsic::k_odd_bytes:

@@ -69,6 +69,16 @@ void add_word_helpers(std::vector<CHelper>* out) {
                   "  const uint32_t low = (uint32_t)((int32_t)(int16_t)a * (int16_t)b);\n"
                   "  return (int32_t)((uint32_t)sum + low + (uint32_t)((a >> 16) * (b >> 16)));\n"
                   "#endif\n}\n"});
+  out->push_back(
+      {"tw_dot2_bfloat16",
+       "/* sum and the two products of the halves of a and b as bfloat16. */\n"
+       "static inline float tw_dot2_bfloat16(float sum, int32_t a, int32_t b) {\n"
+       "  const uint32_t words[4] = {(uint32_t)a & 0xffff0000u, (uint32_t)b & 0xffff0000u, (uint32_t)a << 16,\n"
+       "                             (uint32_t)b << 16};\n"
+       "  float x[4];\n"
+       "  memcpy(x, words, sizeof x);\n"
+       "  sum += x[0] * x[1];\n"
+       "  return sum + x[2] * x[3];\n}\n"});
   for (const auto& [name, instruction, c] :
        {std::tuple("low", "pkhbt %0, %1, %2, lsl #16", "a & 65535) | (uint32_t)b << 16"),
         std::tuple("high", "pkhtb %0, %2, %1, asr #16", "a >> 16) | (uint32_t)b >> 16 << 16")})

@@ -84,8 +84,9 @@ void CompileFlags::add_model_to(CLI::App* app) {
       "What to generate code for, for instance \"llvm -mcpu=x86-64-v3\"; default: this machine. \"portable\", or a "
       "list such as \"llvm -mcpu=x86-64-v3,x86-64-v4\": kernels for each in one library");
   app->add_option("--math", math,
-                  "'strict' leaves out algorithms that reassociate products (Winograd); 'default' bounds their error")
-      ->check(CLI::IsMember({"strict", "default"}));
+                  "'strict' leaves out algorithms that reassociate products (Winograd); 'default' bounds their error; "
+                  "'bf16' rounds what is multiplied by constant weights to bfloat16 where the processor is faster so")
+      ->check(CLI::IsMember({"strict", "default", "bf16"}));
   app->add_option("--opt-level,-O", opt_level, "0 to 4; default 3")->check(CLI::Range(0, 4));
   app->add_option("--shape", shapes,
                   "Size of an input, name=1x3x224x224; needed where the model leaves sizes free. "

@@ -43,6 +43,7 @@ const Pipeline& default_pipeline() {
       // Layouts last: all passes above assume plain ones. The packing of weights is folded at once.
       "Conv1DToConv2D",
       "FoldStride",
+      "BFloat16Products",
       "AlterOpLayout",
       "FoldConstant",
       "SimplifyExpr",

@@ -20,6 +20,7 @@
 #include "relay/passes/layout/convert_layout.h"
 #include "relay/passes/layout/fold_stride.h"
 #include "relay/passes/legalize/legalize.h"
+#include "relay/passes/pipeline/bfloat16_products.h"
 #include "relay/passes/pipeline/canonicalize_ops.h"
 #include "relay/passes/pipeline/combine_parallel.h"
 #include "relay/passes/pipeline/convert_transposed_matmul.h"
@@ -68,6 +69,8 @@ std::span<const Pass<Module>> all_passes() {
       {{"AnnotateSpans", 0, "spans become places in the module's own text"}, annotate_spans},
       {{"AnnotateTarget", 0, "operators stand between marks of the external code generator that takes them"},
        static_cast<Result<Module> (*)(const Module&, PassContext&)>(annotate_target)},
+      {{"BFloat16Products", 0, "products by constant weights take bfloat16 operands, where -math=bf16 says so"},
+       bfloat16_products},
       {{"BackwardFoldScaleAxis", 1, "multiplications after a convolution move into its weights"},
        backward_fold_scale_axis},
       {{"CanonicalizeCast", 3, "a shared widening cast becomes one for each user"}, canonicalize_cast},

@@ -167,9 +167,10 @@ class BlockRewriter {
   PlacedBlocks conv2d(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv2DAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]), result = dims(e);
-    // uint8 x int8 products, blocked by words of four bytes, as wide as their int32 sums.
-    const bool words = dtype_ == kFloat32 && tensor(c->args[0])->dtype == kUInt8 &&
-                       tensor(c->args[1])->dtype == kInt8 && tensor(e)->dtype == kInt32;
+    // Unsigned bytes by signed ones and pairs of bfloat16, in blocks as wide as their sums of 32 bits.
+    const DataType from = tensor(c->args[0])->dtype, w = tensor(c->args[1])->dtype, sum = tensor(e)->dtype;
+    const bool words = dtype_ == kFloat32 && ((from == kUInt8 && w == kInt8 && sum == kInt32) ||
+                                              (from == kBFloat16 && w == kBFloat16 && sum == kFloat32));
     if (attrs.data_layout != "NCHW" || attrs.kernel_layout != "OIHW" || data.size() != 4 || kernel.size() != 4 ||
         !(words ||
           (tensor(c->args[0])->dtype == dtype_ && tensor(c->args[1])->dtype == dtype_ && tensor(e)->dtype == dtype_)) ||
