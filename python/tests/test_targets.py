@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets that list several processors, from Python."""
+"""Targets that list several processors, and what their options change, from Python."""
 import os
 import tempfile
 import unittest
@@ -37,6 +37,24 @@ class SeveralProcessors(unittest.TestCase):
         self.assertEqual(Target("portable").mcpu, "x86-64-v2,x86-64-v3,x86-64-v4")
         with self.assertRaises(tilewright.Error):
             Target("llvm -mcpu=x86-64-v2,x86-64-v3 -mattr=avx")
+
+
+class BFloat16(unittest.TestCase):
+    def test_products(self):
+        rng = np.random.default_rng(3)
+        x, w = rng.uniform(-1, 1, (5, 256)).astype("float32"), rng.uniform(-1, 1, (32, 256)).astype("float32")
+        var = relay.var("x", shape=x.shape)
+        module = tw.IRModule.from_expr(relay.Function([var], relay.nn.dense(var, relay.const(w))))
+        outputs = {}
+        for target in ("llvm", Target("llvm -math=bf16")):
+            run = graph_executor.GraphModule(relay.build(module, target=target)["default"](tw.cpu()))
+            run.run(x=x)
+            outputs[str(target)] = run.get_output(0).numpy()
+        model = tilewright.compile(module, math="bf16")
+        exact, rounded = outputs.values()
+        np.testing.assert_array_equal(np.asarray(model(x)), rounded)
+        # Each of 256 products is off by up to two roundings of 2**-9, up or down.
+        np.testing.assert_allclose(rounded, exact, atol=256 ** 0.5 * 2 ** -7)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/format.h"
+#include "codegen/codegen.h"
 #include "driver/build.h"
 #include "driver/graphs.h"
 #include "tir/text.h"
@@ -149,6 +150,54 @@ TEST(ByteProducts, LayersHandBytesOn) {
   Expr out = layer(pooled, 2);
   for (const char* target : kTargets) check({x}, out, target);
   EXPECT_GE(kernels_of_words({x}, out), 1);
+}
+
+// What quantised networks compute between two layers, in the words of QLinearSigmoid and QLinearMul: bytes of bytes.
+Expr activation(const Expr& x, const char* op, double scale, double out_scale) {
+  auto f32 = [](double v) { return make_constant(Tensor::scalar<float>(kFloat32, static_cast<float>(v))); };
+  auto as = [](const Expr& e, DataType t) {
+    return call("cast", {e}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = t; }));
+  };
+  auto quantized = [&](const Expr& value, double step, double zero) {
+    Expr sum = call("add", {call("nearbyint", {call("divide", {value, f32(step)})}), f32(zero)});
+    return as(call("clip", {sum}, make_attrs<ClipAttrs>([](auto& a) { a.a_min = 0, a.a_max = 255; })), kUInt8);
+  };
+  const Expr real = call("multiply", {call("subtract", {as(x, kFloat32), f32(117)}), f32(scale)});
+  const Expr gate = quantized(call(op, {real}), 1 / 256.0, 0);
+  return quantized(call("multiply", {real, call("multiply", {as(gate, kFloat32), f32(1 / 256.0)})}), out_scale, 9);
+}
+
+TEST(ByteProducts, ActivationsBetweenLayers) {
+  std::mt19937_64 random(31);
+  for (const char* target : {"llvm", "llvm -mcpu=haswell"})
+    for (const char* op : {"sigmoid", "tanh", "exp"})
+      for (int64_t channels : {16, 19}) {
+        SCOPED_TRACE(format("{} {} {}", target, op, channels));
+        Expr x = input("x", {1, channels, 7, 9}, kUInt8);
+        check({x}, activation(x, op, 0.031, 0.017), target);
+        Expr w = as_int32(bytes(kInt8, {32, channels, 3, 3}, random()));
+        Expr layer = requantized(convolution(as_int32(x), w, {3, 3}, 1, 1, 1, 1), 0.0011, 120);
+        check({x}, activation(layer, op, 0.027, 0.019), target);
+      }
+}
+
+// Two look-ups among 128 bytes where there is an instruction for them, and the functions nowhere.
+TEST(ByteProducts, ActivationsAreLookedUp) {
+  Expr x = input("x", {1, 32, 8, 8}, kUInt8);
+  Expr y = activation(x, "sigmoid", 0.031, 0.017);
+  for (const auto& [name, looks_up] :
+       {std::pair("llvm -mcpu=icelake-server", true), {"llvm -mcpu=cascadelake", false}}) {
+    BuildOptions options;
+    options.target = name;
+    auto built = build(Module().with_main(make_function({x}, y)), options);
+    ASSERT_TRUE(built.ok()) << built.error().str();
+    const Target target = codegen::resolve_target(parse_target(name).value()).value();
+    std::string code;
+    for (const auto& kernel : built->lowered.kernels) code += codegen::kernel_text(kernel, target, "s").value();
+    EXPECT_EQ(code.find("vpermi2b") != std::string::npos || code.find("vpermt2b") != std::string::npos, looks_up)
+        << name;
+    EXPECT_EQ(code.find("vdivps") == std::string::npos, looks_up) << name;
+  }
 }
 
 }  // namespace

@@ -111,6 +111,8 @@ Value* KernelEmitter::emit(const ExprNode* e) {
 Value* KernelEmitter::emit_uncached(const ExprNode* e) {
   llvm::Type* type = value_type(b_.getContext(), e->dtype);
   if (type == nullptr) return undefined(e->dtype);
+  if (const auto known = byte_functions_.find(e); known != byte_functions_.end())
+    return emit_table(emit(known->second.source), known->second.table);
   if (is_binary(e->kind)) return emit_binary(static_cast<const BinaryNode*>(e));
   switch (e->kind) {
     case ExprKind::kIntImm:

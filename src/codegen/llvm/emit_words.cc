@@ -60,4 +60,31 @@ Value* KernelEmitter::emit_dot2_bfloat16(Value* sum, Value* a, Value* b) {
   return b_.CreateIntrinsic(in::fma, {sum->getType()}, {low(a), low(b), sum});
 }
 
+// Up to 16 bytes looked up among 256: in either half by seven bits, then by the eighth.
+Value* KernelEmitter::emit_table(Value* source, const std::array<uint8_t, 256>& table) {
+  constexpr int kLanes = 16;
+  const int lanes = lanes_of(source);
+  auto with_first = [&](Value* x, int count) {
+    std::vector<int> order(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) order[static_cast<size_t>(i)] = i < lanes ? i : 0;
+    return b_.CreateShuffleVector(x, order);
+  };
+  Value* wide = b_.CreateZExt(lanes == kLanes ? source : with_first(source, kLanes),
+                              llvm::FixedVectorType::get(b_.getInt32Ty(), kLanes));
+  llvm::Type* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), 64);
+  Value* index = b_.CreateBitCast(wide, bytes);
+  auto half = [&](size_t first) {
+    auto part = [&](size_t at) {
+      return llvm::ConstantDataVector::get(b_.getContext(), llvm::ArrayRef<uint8_t>(table.data() + at, 64));
+    };
+    Value* found =
+        b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_qi_512, {}, {part(first), index, part(first + 64)});
+    return b_.CreateBitCast(found, wide->getType());
+  };
+  Value* upper = b_.CreateICmpUGT(wide, llvm::ConstantInt::get(wide->getType(), 127));
+  Value* out =
+      b_.CreateTrunc(b_.CreateSelect(upper, half(128), half(0)), llvm::FixedVectorType::get(b_.getInt8Ty(), kLanes));
+  return lanes == kLanes ? out : with_first(out, lanes);
+}
+
 }  // namespace tilewright::codegen

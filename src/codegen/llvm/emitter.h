@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "codegen/llvm/math.h"
 #include "ir/target.h"
+#include "tir/passes/byte_functions.h"
 #include "tir/stmt.h"
 
 namespace llvm {
@@ -35,6 +36,10 @@ class KernelEmitter {
   KernelEmitter(llvm::IRBuilderBase& builder, llvm::BasicBlock* entry, const Target& target);
   void bind_parameter(const tir::Buffer& buffer, llvm::Value* pointer);
   void bind_index(const tir::PrimExpr& var, llvm::Value* value);  // a non-negative loop-like variable
+  // Expressions that are looked up in tables.
+  void look_up(std::unordered_map<const tir::ExprNode*, tir::ByteFunction> functions) {
+    byte_functions_ = std::move(functions);
+  }
   void emit(const tir::Stmt& stmt);
   // The first construct that could not be emitted; the emitted code must then be discarded.
   const std::optional<Diagnostic>& error() const { return error_; }
@@ -73,6 +78,7 @@ class KernelEmitter {
   V emit_reduce(const tir::CallNode* e);
   V emit_dot4(V sum, V a, V b);
   V emit_dot2_bfloat16(V sum, V a, V b);
+  V emit_table(V source, const std::array<uint8_t, 256>& table);
   V emit_word_of_halves(const tir::CallNode* e);
   V emit_arm_dot4(V sum, V a, V b);
   V emit_choice(const tir::CallNode* e);
@@ -116,6 +122,7 @@ class KernelEmitter {
   llvm::BasicBlock* entry_;
   const Target& target_;
   VectorMath math_;
+  std::unordered_map<const tir::ExprNode*, tir::ByteFunction> byte_functions_;
   std::optional<Diagnostic> error_;
   std::unordered_map<const tir::ExprNode*, V> vars_;
   std::unordered_map<const tir::ExprNode*, int> var_depth_;

@@ -27,6 +27,7 @@
 #include "base/format.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
+#include "tir/passes/byte_functions.h"
 #include "tir/passes/legalize_small_floats.h"
 #include "tir/passes/legalize_sub_bytes.h"
 
@@ -121,6 +122,10 @@ Status emit_kernel(llvm::Module& module, const tir::PrimFunc& given, const Targe
   auto* start = llvm::BasicBlock::Create(c, "start", body);
   b.SetInsertPoint(start);
   KernelEmitter emitter(b, first, target);
+  // Worth it where two instructions look 64 bytes up among 256.
+  constexpr int kLookUp = 18;
+  if (has_feature(target, "avx512vbmi") && target.vector_bits >= 512)
+    emitter.look_up(tir::byte_functions(function, kLookUp));
   for (size_t i = 0; i < function.params.size(); ++i) {
     const tir::Buffer& buffer = function.params[i];
     if (buffer->scope != tir::Scope::kGlobal)
