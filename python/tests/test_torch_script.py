@@ -335,6 +335,19 @@ class Scripted(Traced):
         n = torch.tensor([1])
         self.compare(Kinds(), (models.image(2, 3), n), (models.image(2, 3), n + 3))
 
+    def test_sizes_that_branches_and_loops_change(self):
+        class Sizes(nn.Module):
+            def forward(self, x):
+                y = x[:2]
+                if bool(x.sum() > 9):
+                    y = x[x[:, 0] > 0.5]
+                z = x[:1]
+                for _ in range(int(x[0, 0] > 0) + 1):
+                    z = torch.cat([z, x])
+                return y.sum(0) * y.shape[0], z.sum(0) * z.shape[0], y.unbind(1)[0], z.reshape(z.shape[1], z.shape[0]).split([1, 3], 0)[1]
+
+        self.compare(Sizes(), (models.image(9, 4),), (models.image(9, 4) * 0.3,), (models.image(9, 4) - 2,))
+
     def test_what_pytorch_cannot_export_is_said(self):
         class Decides(nn.Module):
             def forward(self, x):

@@ -173,7 +173,8 @@ void leaves_of(const Value& v, std::vector<Expr>* out) {
   else if (v.expr)
     out->push_back(v.expr);
 }
-// A copy of the value with other expressions. Its tensors get memories of their own.
+// A copy of the value with other expressions, of which its likenesses tell all that is known. Its tensors get memories
+// of their own.
 Value with_leaves(const Value& v, const std::vector<Expr>& leaves, size_t* next) {
   Value out = v;
   out.view = nullptr;
@@ -183,7 +184,6 @@ Value with_leaves(const Value& v, const std::vector<Expr>& leaves, size_t* next)
     return Value::of_list(std::move(items));
   }
   if (!v.expr) return out;
-  out.like = likeness_of(v);
   out.expr = leaves.at((*next)++);
   return out;
 }
@@ -212,6 +212,13 @@ std::optional<Likeness> common_likeness(const std::optional<Likeness>& x, const 
   for (size_t i = 0; i < out.sizes.size(); ++i)
     if (x->sizes[i] != y->sizes[i]) out.sizes[i] = -1;
   return out;
+}
+
+// Says of a value what its type says.
+void state_likeness(Value* v) {
+  if (v->kind == Value::kTensor || v->kind == Value::kNumber) v->like = likeness_of(*v);
+  if (v->list)
+    for (Value& item : *v->list) state_likeness(&item);
 }
 
 // What a loop carries may have other sizes in each step.
@@ -345,6 +352,7 @@ class RecursiveStep {
     for (Value& v : carried_) {
       v.view = nullptr;
       if (v.list) v = Value::of_list(*v.list);
+      state_likeness(&v);
       forget_sizes(&v);
     }
     const size_t known_unsupported = importer_.unsupported_count();
