@@ -33,8 +33,10 @@ class Programs(unittest.TestCase):
     def test_profiles(self):
         from tilewright.classic.runtime import profiler_vm
         self.assertTrue(profiler_vm.enabled())
-        machine = profiler_vm.VirtualMachineProfiler(relay.vm.compile(free_dense(), "llvm"), tw.cpu())
         x = np.ones((2, 4), "float32")
+        with_kernels = profiler_vm.VirtualMachineProfiler(relay.vm.compile(free_dense(), "llvm"), tw.cpu()).profile(x)
+        self.assertTrue(with_kernels.calls and all(call["Name"].startswith("vm_mod_fused_") for call in with_kernels.calls), str(with_kernels))
+        machine = profiler_vm.VirtualMachine(relay.vm.compile(free_dense(), "llvm"), tw.cpu())
         names = [[call["Name"] for call in machine.profile(x).calls] for _ in range(4)]
         self.assertEqual(names[0], ["evaluate region_0"])
         self.assertIn("compile region_0", names[2])
