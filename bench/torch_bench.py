@@ -176,7 +176,7 @@ def main():
     if options.check:
         for name in names:
             made, failure = child(["--check", "--door", options.door, "--one", name], 900)
-            results.append({"model": name, **(made or {"verdict": "failed", "why": failure})})
+            results.append({"model": name, "door": options.door, **(made or {"verdict": "failed", "why": failure})})
             print(f"{name}: {results[-1]['verdict']} ({results[-1]['why']})", flush=True)
     else:
         for name in names:

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the list of operators into docs/torch.md from the converters' tables; --check: exit 1 where it is not what is there."""
+"""Writes the list of operators into docs/torch.md from the converters' tables; --check: exit 1 where it is not what is there.
+
+    tests/torch/write_docs.py --models FILE...      also the models that were run: FILEs are what `./dev bench --torch --check --json` writes"""
+import json
 import pathlib
 import re
 import sys
@@ -8,6 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "torch.md"
 BEGIN, END = "<!-- operators: tests/torch/write_docs.py -->", "<!-- end of operators -->"
+MODELS_BEGIN, MODELS_END = "<!-- models: tests/torch/write_docs.py --models -->", "<!-- end of models -->"
 ENTRY = re.compile(r'\{"([a-z_0-9A-Z]+)\.([A-Za-z_0-9.]+)",')
 
 
@@ -23,10 +27,33 @@ def listing():
     return "\n".join(lines)
 
 
+def between(page, begin, end, text):
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}"
+
+
+def models(files):
+    """Families by name; a model that does not work at every door it was tried at is listed with what it says."""
+    verdicts = {}
+    for file in files:
+        for r in json.loads(pathlib.Path(file).read_text(encoding="utf-8")):
+            verdicts.setdefault(r["model"], {})[r["door"]] = r["verdict"]
+    families = {}
+    for name, by_door in sorted(verdicts.items()):
+        family, short = name.split("/")
+        bad = ", ".join(f"{door}: {verdict}" for door, verdict in sorted(by_door.items()) if verdict != "works")
+        families.setdefault(family, []).append(f"`{short}`" + (f" ({bad})" if bad else ""))
+    works = sum(all(v == "works" for v in by_door.values()) for by_door in verdicts.values())
+    doors = sorted({door for by_door in verdicts.values() for door in by_door})
+    lines = [f"{works} of {len(verdicts)} equal PyTorch's at each of the doors they were tried at ({', '.join(doors)}).", ""]
+    return "\n".join(lines + [f"- **{family}**: {' '.join(names)}" for family, names in sorted(families.items())])
+
+
 def main():
     page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
-    new = f"{before}{BEGIN}\n{listing()}\n{END}{rest.split(END)[1]}"
+    new = between(page, BEGIN, END, listing())
+    if sys.argv[1:2] == ["--models"]:
+        new = between(new, MODELS_BEGIN, MODELS_END, models(sys.argv[2:]))
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(new, encoding="utf-8")
     elif new != page:
