@@ -10,6 +10,7 @@ same file, each measurement in a process of its own, in turns; milliseconds are 
 the fastest peer's time and our own float32's, by ours: above 1 the integers are faster.
 """
 import argparse
+import datetime
 import json
 import math
 import pathlib
@@ -152,7 +153,7 @@ def main():
         return 1
     print(markdown(rows, args.peers))
     if args.record:
-        facts = {"machine": run.machine(), "target": args.target or "this machine", "rounds": args.rounds, "rows": rows}
+        facts = {"machine": run.machine(), "when": datetime.date.today().isoformat(), "target": args.target or "this machine", "rounds": args.rounds, "rows": rows}
         path = run.RECORDS / "integers.json"
         report.write(path, json.dumps(facts, indent=1) + "\n")
         run.say(f"figures: {path.relative_to(run.ROOT)}")
