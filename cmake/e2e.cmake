@@ -22,6 +22,10 @@ if(TARGET tilewright)
   add_test(NAME conformance.c COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
            --tool $<TARGET_FILE:tilewright> --target c --sample 20)
   set_tests_properties(conformance.c PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
+  # A sample as byte code.
+  add_test(NAME conformance.stackvm COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
+           --tool $<TARGET_FILE:tilewright> --target stackvm --sample 20)
+  set_tests_properties(conformance.stackvm PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
   add_test(NAME e2e.neon_loops COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/e2e/neon_loops.py
            --tool $<TARGET_FILE:tilewright>)
   set_tests_properties(e2e.neon_loops PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e)

@@ -11,6 +11,12 @@ file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc
      ${CMAKE_SOURCE_DIR}/src/runtime/vm/*.cc
      ${CMAKE_SOURCE_DIR}/src/base/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc)
 list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team|hash|small_float|vm/machine|vm/host_select|vm/host_tensors)\\.cc$")
+# Of the machine of byte code what is not hot, too; its instructions neither throw nor let through what others throw.
+list(APPEND tw_cold_sources ${CMAKE_SOURCE_DIR}/src/runtime/stackvm/machine.cc)
+foreach(part arithmetic memory conversions integers math)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/runtime/stackvm/${part}.cc PROPERTIES COMPILE_OPTIONS
+                              "$<$<CONFIG:Release>:-fno-exceptions;-fno-asynchronous-unwind-tables;-fno-unwind-tables;$<IF:$<STREQUAL:${part},memory>,-O2,-Os>>")
+endforeach()
 set_source_files_properties(${tw_cold_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 
 if(TARGET tw_runtime)
@@ -23,7 +29,7 @@ if(TARGET tw_runtime)
   target_link_options(tilewright_runtime PRIVATE -Wl,--gc-sections -static-libstdc++ -static-libgcc -s
                       -Wl,--exclude-libs,ALL -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/runtime.map)
   if(TILEWRIGHT_MOLD)  # functions of the same code are one; nothing compares their addresses
-    target_link_options(tilewright_runtime PRIVATE -Wl,--icf=all)
+    target_link_options(tilewright_runtime PRIVATE -Wl,--icf=all -Wl,--pack-dyn-relocs=relr)  # read by glibc 2.36
   endif()
   set_target_properties(tilewright_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                         LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/runtime.map)

@@ -33,6 +33,9 @@ foreach(room base runtime rpc pictures inputs cli ir arith relay tir te topi low
     tw_room_tests(${room})
   endif()
 endforeach()
+if(TARGET test_codegen)
+  target_link_libraries(test_codegen PRIVATE tw_runtime)  # which runs byte code
+endif()
 if(TARGET test_topi)
   target_link_libraries(test_topi PRIVATE tw_codegen)
   # The same kernels for CPUs with narrower vectors and fewer registers, which any x86-64 machine of today runs.

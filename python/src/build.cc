@@ -3,12 +3,14 @@
 #include "driver/build.h"
 
 #include "base/format.h"
+#include "base/formats/stackvm.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
 #include "compiler.h"
 #include "driver/cli/commands.h"
 #include "driver/external_code/generators.h"
 #include "driver/function_metadata.h"
+#include "driver/functions.h"
 #include "driver/micro/project.h"
 #include "driver/model_library.h"
 #include "driver/plugin.h"
@@ -199,6 +201,13 @@ void bind_build(nb::module_& m) {
                        out.append(nb::make_tuple(p.name, p.bytes, p.constant));
                      return out;
                    })
+      .def_prop_ro("byte_code_text",
+                   [](const driver::Built& self) {
+                     std::string out;
+                     for (const std::string& program : self.objects)
+                       out += stackvm::to_text(unwrap(stackvm::read_program(program)));
+                     return out;
+                   })
       .def_prop_ro("system_lib", [](const driver::Built& self) { return self.system_lib; })
       .def_prop_ro("devices", [](const driver::Built& self) { return self.lowered.plan.devices; })
       .def_prop_ro("external_modules",
@@ -230,6 +239,11 @@ void bind_build(nb::module_& m) {
                      return out;
                    })
       .def_prop_ro("kernels", [](const driver::Built& self) { return self.lowered.plan.kernels; })
+      .def("kernel",  // which the name `kernels[i]` is of
+           [](const driver::Built& self, size_t i) {
+             if (i >= self.lowered.kernels.size()) throw nb::index_error("the model has fewer kernels");
+             return driver::function_of_kernel(self.lowered.kernels[i]);
+           })
       .def_prop_ro("function_metadata",
                    [](const driver::Built& self) {  // (name, device, workspace, constants, inputs and outputs) in bytes
                      nb::list out;

@@ -89,7 +89,7 @@ class Targets(unittest.TestCase):
         self.assertEqual(Target.from_device("cpu"), Target("llvm"))
         with self.assertRaises(ValueError):
             Target.from_device(tw.nd.cuda())
-        for device in ("cuda", "stackvm", "ext_dev"):
+        for device in ("cuda", "hybrid", "ext_dev"):
             with self.assertRaises(tw.Error) as raised:
                 relay.build(relay.frontend.from_onnx(model_bytes())[0], device)
             self.assertEqual(raised.exception.code, 401)
@@ -118,6 +118,10 @@ class Builds(unittest.TestCase):
         target = next(iter(metadata["__tvm_main__"].io_sizes))
         self.assertEqual(metadata["__tvm_main__"].io_sizes[target], 4 * (6 + 8))
         self.assertGreater(len(metadata), 1)
+        for name, info in metadata.items():  # the loops of each kernel
+            self.assertEqual(list(info.tir_primfuncs), [] if name == "__tvm_main__" else [target], name)
+            for function in info.tir_primfuncs.values():
+                self.assertEqual((function.attrs["global_symbol"], len(function.params) > 1, bool(str(function.body))), (name, True, True))
         self.assertGreaterEqual(metadata["__tvm_main__"].constant_sizes[target], 4 * 16)
         for name in ("get_graph_json", "get_module", "list_params", "get_params", "get_devices", "get_irmodule", "get_external_modules",
                      "get_function_metadata", "get_executor_codegen_metadata"):

@@ -6,11 +6,12 @@
 #include "base/format.h"
 #include "codegen/llvm/backend.h"
 #include "codegen/source/backend.h"
+#include "codegen/stackvm/backend.h"
 
 namespace tilewright::codegen {
 
 std::span<const Backend> backends() {
-  static const Backend kTable[] = {llvm_backend(), c_backend()};
+  static const Backend kTable[] = {llvm_backend(), c_backend(), stackvm_backend()};
   return kTable;
 }
 

@@ -12,6 +12,9 @@
 
 namespace tilewright::codegen {
 
+// What kernels become (Kernels::objects): object files, source text, or programs of byte code.
+enum class Product : uint8_t { kMachineCode, kSource, kByteCode };
+
 struct Backend {
   const char* kind;   // Target::kind
   const char* makes;  // short description for lists
@@ -25,7 +28,9 @@ struct Backend {
   // One kernel as readable text, in one of `text_forms`.
   Result<std::string> (*text)(const tir::PrimFunc& function, const Target& target, std::string_view form);
   std::span<const char* const> text_forms;
-  bool makes_source;  // Kernels::objects are source text, and the output is a source file
+  Product product;
+  bool makes_source() const { return product == Product::kSource; }
+  bool makes_byte_code() const { return product == Product::kByteCode; }
 };
 
 std::span<const Backend> backends();

@@ -43,7 +43,7 @@ Result<std::vector<codegen::CConstantPool>> plan_constants(const Built& built) {
   return out;
 }
 
-bool is_source(const Built& built) { return codegen::backend_of(built.target).makes_source; }
+bool is_source(const Built& built) { return codegen::backend_of(built.target).makes_source(); }
 
 Result<codegen::CInterface> interface_of(const Built& built) {
   const AheadOfTime& options = *built.ahead_of_time;
@@ -100,7 +100,7 @@ Result<lower::MemoryOptions> memory_of(const AheadOfTime& options, const Target&
     return bad_option("a packed function takes no memory pools", "use the C interface (interface-api \"c\")");
   if (options.tensors_in_pools && options.workspace.empty())
     return bad_option("inputs and outputs can lie in memory pools of the program only", "give a workspace memory pool");
-  const bool source = codegen::backend_of(target).makes_source;
+  const bool source = codegen::backend_of(target).makes_source();
   lower::MemoryOptions memory;
   memory.pools = options.workspace;
   // C elements have at most 8 bytes; machine code works on whole cache lines.

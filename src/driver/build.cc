@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/formats/artifact.h"
 #include "base/version.h"
+#include "codegen/backend.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
 #include "driver/functions.h"
@@ -55,6 +56,12 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
   for (const auto& [device, target] : options.device_targets)
     built.device_targets[device] = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
+  for (const auto& [device, target] : built.device_targets)
+    if (codegen::backend_of(target).product != codegen::backend_of(built.target).product)
+      return Diagnostic(
+          ErrorCode::kUnknownTarget,
+          format("the target of {} is {}, and that of the rest {}", device, target.kind, built.target.kind), {},
+          "give both targets of one kind");
   for (const auto& [device, target] : built.device_targets)
     if (target.mtriple != built.target.mtriple && !target.mtriple.empty() && !built.target.mtriple.empty())
       return Diagnostic(ErrorCode::kUnknownTarget,

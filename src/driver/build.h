@@ -114,14 +114,19 @@ enum class OutputForm {
   kBitcode,       // .bc: the same as bitcode
   kAssembly,      // .s: the same as assembly
   kSource,        // .c: one C file, by a target that produces source
+  kByteCode,      // .stackvm: byte code, which the runtime loads and runs, by target stackvm
   kObjects,       // only by name: a tar of lib0.o and, for imported modules, devc.o
   kObjectsC,      // only by name: the same with devc.c
   kModelLibrary,  // only by name: a Model Library Format (driver/model_library.h)
 };
 OutputForm output_form(const std::string& path);
-// "library", "object", "archive", "package", "ir", "bitcode", "assembly", "source", "objects", "objects-c", "mlf";
+// "library", "object", "archive", "package", "ir", "bitcode", "assembly", "source", "stackvm", "objects", "objects-c",
+// "mlf";
 // empty: the file name's. Error: InvalidArgument.
 Result<OutputForm> output_form(const std::string& path, const std::string& name);
+
+// What the runtime loads: a shared library, or byte code.
+OutputForm loadable_form(const Target& target);
 
 // Writes the file atomically. Errors: CannotWrite, LinkFailed.
 Status export_library(const Built& built, const std::string& path);

@@ -92,7 +92,7 @@ Status specialize(const char* format, const onnx::SharedBytes& source, const cha
   std::vector<std::string> used;
   auto built = TW_TRY(driver::build_region(format, source, values, options, &used));
   for (uint64_t i = 0; i < count; ++i) by_value[i] = std::find(used.begin(), used.end(), names[i]) != used.end();
-  return driver::export_library_and_release(&built, output, driver::OutputForm::kLibrary);
+  return driver::export_library_and_release(&built, output, driver::loadable_form(built.target));
 }
 
 Status evaluate(const char* format, const onnx::SharedBytes& source, const char* const* names,

@@ -6,6 +6,9 @@
 #include <fstream>
 
 #include "base/format.h"
+#include "base/formats/function_table.h"
+#include "base/formats/stackvm.h"
+#include "base/hash.h"
 #include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "codegen/backend.h"
@@ -78,21 +81,47 @@ struct Output {
 
 Result<std::string> source_text(const Output& out) {
   if (out.built.ahead_of_time) return ahead_of_time_source(out.built);
-  if (!codegen::backend_of(out.built.target).makes_source)
+  if (!codegen::backend_of(out.built.target).makes_source())
     return Diagnostic(ErrorCode::kInvalidArgument, format("the target {} makes no C source", out.built.target.kind), {},
                       "compile for the target c");
+  if (out.plan.outputs.empty() && out.plan.metadata.count(plan::kFunctionsKey))
+    return codegen::c_kernel_functions(out.built.lowered.kernels, out.kernels);
   return codegen::c_program({out.plan, out.built.lowered.kernels, out.kernels,
                              [&](size_t i) { return out.weights[i].tensor(); }, !out.plan.weights_file.empty()});
 }
 
 // The target for the parts of a library besides kernels: for the target c, any processor like this one.
-Target link_target(const Output& out) {
-  if (!codegen::backend_of(out.built.target).makes_source) return out.built.target;
+Result<Target> link_target(const Output& out) {
+  if (!codegen::backend_of(out.built.target).makes_source()) return out.built.target;
   Target host;
   host.mcpu = "generic";
-  auto resolved = codegen::resolve_target(std::move(host));
-  TW_ICHECK(resolved.ok(), "every processor has a generic model");
-  return std::move(resolved).value();
+  return codegen::resolve_target(std::move(host));
+}
+
+// The plan, the programs and the weights as one file (base/formats/stackvm.h).
+Status write_byte_code(const Output& out, const std::string& path) {
+  if (!out.built.external.sources.empty())
+    return Diagnostic(ErrorCode::kUnsupportedModel, "byte code calls no C source of an external code generator", path,
+                      "compile for the target llvm");
+  const std::vector<codegen::WeightPiece> pieces = weight_pieces(out.plan, out.weights, out.progress);
+  uint64_t hash = 0;
+  std::string weights;
+  weights.reserve(codegen::weight_bytes(pieces));
+  codegen::for_each_piece(pieces, [&](const std::byte* data, uint64_t bytes) {
+    weights.append(reinterpret_cast<const char*>(data), bytes);
+  });
+  hash = hash_bytes(weights.data(), weights.size());
+  const stackvm::FileHead head =
+      stackvm::write_file_head(plan::write_plan(out.plan), out.kernels, weights.size(), hash);
+  std::string file = head.bytes;
+  if (!weights.empty()) {
+    file.reserve(head.params_offset + weights.size());
+    file.resize(head.params_offset);
+    file += weights;
+  }
+  TW_TRY_STATUS(write_whole(path, file));
+  if (out.written) out.written();
+  return Ok{};
 }
 
 // Compiles C kernels to an object with the system's compiler, to be used like our own machine code.
@@ -107,9 +136,12 @@ Result<std::string> compiled_source(const Output& out) {
 
 // `imports`: whether the plans contain the import tree.
 Result<std::vector<std::string>> own_objects(const Output& out, bool imports) {
+  if (codegen::backend_of(out.built.target).makes_byte_code())
+    return Diagnostic(ErrorCode::kInvalidArgument, "the target stackvm makes byte code, not objects", {},
+                      "compile for the target llvm or c");
+  const Target target = TW_TRY(link_target(out));
   std::vector<std::string> objects = out.kernels;
-  if (codegen::backend_of(out.built.target).makes_source) objects = {TW_TRY(compiled_source(out))};
-  const Target target = link_target(out);
+  if (codegen::backend_of(out.built.target).makes_source()) objects = {TW_TRY(compiled_source(out))};
   std::vector<plan::Plan> plans = {out.plan};
   plans.insert(plans.end(), out.others.begin(), out.others.end());
   std::vector<codegen::InstructionSetPlan> sets;
@@ -159,8 +191,8 @@ Result<std::vector<std::string>> write_objects(const Output& out, const std::str
   const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
   const auto objects = TW_TRY(own_objects(out, /*imports=*/false));  // they are in devc.o
-  TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", link_target(out), in_artifact(out.plan, &params),
-                                          out.written));
+  TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", TW_TRY(link_target(out)),
+                                          in_artifact(out.plan, &params), out.written));
   std::vector<std::string> names = {"lib0.o"};
   for (const CSource& source : out.built.external.sources) {
     // Otherwise kept as source: it needs another compiler, or options that only the user's linking step knows.
@@ -174,7 +206,7 @@ Result<std::vector<std::string>> write_objects(const Output& out, const std::str
   const std::string file = folder + "/" + names.back();
   TW_TRY_STATUS(write_part(file,
                            in_c ? runtime::imports_to_c(out.plan.imports)
-                                : TW_TRY(codegen::compile_imports(out.plan.imports, link_target(out))),
+                                : TW_TRY(codegen::compile_imports(out.plan.imports, TW_TRY(link_target(out)))),
                            file));
   return names;
 }
@@ -202,7 +234,7 @@ Status write_package(const Output& out, const std::string& path) {
   const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
   const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
-  if (Status linked = codegen::link_shared(TW_TRY(objects_of(out)), folder.path() + "/mod.so", link_target(out),
+  if (Status linked = codegen::link_shared(TW_TRY(objects_of(out)), folder.path() + "/mod.so", TW_TRY(link_target(out)),
                                            in_artifact(out.plan, &params));
       !linked.ok())
     return about(std::move(linked).error(), path);
@@ -234,14 +266,21 @@ decltype(&codegen::link_shared) linker_of(OutputForm form) {
 
 // Checks that the backend can produce the form.
 Status check_form(const Output& out, const std::string& path, OutputForm form) {
-  const bool source = codegen::backend_of(out.built.target).makes_source;
+  const bool byte_code = codegen::backend_of(out.built.target).makes_byte_code();
+  if (byte_code && form != OutputForm::kByteCode)
+    return Diagnostic(ErrorCode::kInvalidArgument, "the target stackvm makes byte code, which no linker takes", path,
+                      "name the output .stackvm, or compile for the target llvm or c");
+  if (!byte_code && form == OutputForm::kByteCode)
+    return Diagnostic(ErrorCode::kInvalidArgument, format("the target {} makes no byte code", out.built.target.kind),
+                      path, "compile with --target stackvm");
+  const bool source = codegen::backend_of(out.built.target).makes_source();
   if (source && (form == OutputForm::kIr || form == OutputForm::kBitcode || form == OutputForm::kAssembly))
     return Diagnostic(ErrorCode::kInvalidArgument, "the target c makes C source", path,
                       "name the output .c, or .so, .o, .a or .tar, for which the system's C compiler is run");
   bool free = false;
   for (size_t v = 0; v <= out.plan.variants.size(); ++v)
     free = free || !plan::variant_of(out.plan, v).free_sizes.empty();
-  if (free && form != OutputForm::kLibrary && form != OutputForm::kPackage)
+  if (free && form != OutputForm::kLibrary && form != OutputForm::kPackage && form != OutputForm::kByteCode)
     return Diagnostic(ErrorCode::kInvalidArgument, "a model with ranges of sizes needs the runtime", path,
                       "write a shared library (.so), or give bounds of few sizes");
   if (form == OutputForm::kModelLibrary && !out.built.weights_file.empty())
@@ -270,6 +309,8 @@ Status write_form(const Output& out, const std::string& path, OutputForm form) {
     }
     case OutputForm::kSource:
       return write_whole(path, TW_TRY(source_text(out)));
+    case OutputForm::kByteCode:
+      return write_byte_code(out, path);
     case OutputForm::kPackage:
       return write_package(out, path);
     case OutputForm::kIr:
@@ -293,7 +334,7 @@ Status write_form(const Output& out, const std::string& path, OutputForm form) {
   const auto objects = TW_TRY(objects_of(out));
   const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
-  return linker_of(form)(objects, path, link_target(out), in_artifact(out.plan, &params), out.written);
+  return linker_of(form)(objects, path, TW_TRY(link_target(out)), in_artifact(out.plan, &params), out.written);
 }
 
 Status write_output(const Output& out, const std::string& path, OutputForm form) {
@@ -340,6 +381,7 @@ constexpr Form kForms[] = {
     {"bitcode", ".bc", OutputForm::kBitcode},
     {"assembly", ".s", OutputForm::kAssembly},
     {"source", ".c", OutputForm::kSource},
+    {"stackvm", ".stackvm", OutputForm::kByteCode},
     {"objects", nullptr, OutputForm::kObjects},
     {"objects-c", nullptr, OutputForm::kObjectsC},
     {"mlf", nullptr, OutputForm::kModelLibrary},
@@ -368,6 +410,10 @@ Result<OutputForm> output_form(const std::string& path, const std::string& name)
   }
   return Diagnostic(ErrorCode::kInvalidArgument, format("there is no output form '{}'", name), {},
                     "there are " + names);
+}
+
+OutputForm loadable_form(const Target& target) {
+  return codegen::backend_of(target).makes_byte_code() ? OutputForm::kByteCode : OutputForm::kLibrary;
 }
 
 Status export_library(const Built& built, const std::string& path, OutputForm form) {

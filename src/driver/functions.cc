@@ -194,6 +194,16 @@ Result<LoweredFunction> with_body(const LoweredFunction& function, const tir::St
   return out;
 }
 
+LoweredFunction function_of_kernel(const tir::PrimFunc& kernel) {
+  LoweredFunction out;
+  out.name = kernel.name;
+  out.lowered.kernels = {kernel};
+  for (const tir::Buffer& b : kernel.params)
+    out.lowered.arguments.push_back({b->name, b->dtype, {tir::make_int(b->size)}});
+  out.scalar.assign(kernel.params.size(), false);
+  return out;
+}
+
 // Names that are not C identifiers are a script's intrinsics, which a lowering rule should have replaced.
 static Status check_names(const LoweredFunction& f) {
   std::string wrong;
@@ -228,11 +238,6 @@ Result<std::vector<tir::PrimFunc>> finished_kernels(const LoweredFunction& funct
 
 Status add_functions(FunctionList functions, Built* built) {
   if (functions.empty()) return Ok{};
-  if (codegen::backend_of(built->target).makes_source)
-    return Diagnostic(
-        ErrorCode::kUnsupportedModel,
-        format("functions of tensor expressions are machine code, and the target {} makes source", built->target.kind),
-        format("function {}", functions[0]->name), "give a target llvm");
   lower::Lowered& lowered = built->lowered;
   std::vector<plan::Function> table;
   std::set<std::string> names;
@@ -259,6 +264,11 @@ Status add_functions(FunctionList functions, Built* built) {
 
 Status compile_imports(FunctionList functions, Built* built) {
   std::set<std::string> imported;
+  for (const auto& f : functions)
+    if (!f->lowered.imports.empty() && codegen::backend_of(built->target).product != codegen::Product::kMachineCode)
+      return Diagnostic(ErrorCode::kUnsupportedModel,
+                        format("the function brings LLVM IR, which the target {} does not take", built->target.kind),
+                        format("function {}", f->name), "give a target llvm");
   for (const auto& f : functions)
     for (const std::string& text : f->lowered.imports)
       if (imported.insert(text).second)

@@ -30,6 +30,9 @@ Result<LoweredFunction> with_body(const LoweredFunction& function, const tir::St
 // VerifyFailed.
 Result<std::vector<tir::PrimFunc>> finished_kernels(const LoweredFunction& function);
 
+// A kernel as a function of its own, over buffers of one dimension.
+LoweredFunction function_of_kernel(const tir::PrimFunc& kernel);
+
 // Adds the functions and their kernels to a lowered model before code generation: the model calls them by name as
 // functions with the attribute Extern. Errors: InvalidArgument (a size that no argument determines, duplicate names, a
 // loop bound to a device's thread, an intrinsic without a rule), VerifyFailed.

@@ -9,7 +9,7 @@ namespace tilewright::driver {
 Result<std::shared_ptr<const runtime::Artifact>> load_build(const Built& built) {
   const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-loaded"));
   const std::string path = place.path() + "/model.so";
-  TW_TRY_STATUS(export_library(built, path));
+  TW_TRY_STATUS(export_library(built, path, loadable_form(built.target)));
   return runtime::Artifact::load(path);
 }
 

@@ -140,7 +140,7 @@ Result<json> metadata_of(const Built& built) {
 Result<Files> graph_files(const Built& built) {
   const std::string name = name_of(built);
   Files files;
-  if (codegen::backend_of(built.target).makes_source) {
+  if (codegen::backend_of(built.target).makes_source()) {
     files.emplace_back(format("codegen/host/src/{}_lib0.c", name), TW_TRY(source_of(built)));
   } else {
     const WorkFolder folder = TW_TRY(WorkFolder::temporary("tilewright-library"));

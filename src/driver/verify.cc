@@ -33,14 +33,15 @@ class SteppedRun {
       device_arenas_.push_back(Tensor::zeros(kUInt8, {static_cast<int64_t>(bytes + 64)}));
     for (const auto& t : plan.outputs) outputs_.push_back(Tensor::zeros(t.dtype, t.shape));
   }
-  void run_step(size_t i) {
+  Status run_step(size_t i) {
     const auto& step = artifact_.plan().steps[i];
     std::vector<void*> args;
     for (uint32_t b : step.buffers) args.push_back(const_cast<std::byte*>(address(b)));
     if (step.kind == plan::StepKind::kCopy)
       std::memmove(args[1], args[0], artifact_.plan().buffers[step.buffers[0]].bytes);
     else
-      artifact_.kernels()[step.kernel](args.data(), 0, 1);
+      return artifact_.kernels()[step.kernel].run(args.data(), 0, 1);
+    return Ok{};
   }
   const std::byte* address(uint32_t buffer) const {
     const auto& b = artifact_.plan().buffers[buffer];
@@ -279,7 +280,7 @@ Tensor random_tensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t
 Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOptions& options) {
   TW_TRY(parse_target(options.build.target));  // not a list: the comparison covers what runs here
   auto built = TW_TRY(build(module, options.build));
-  if (codegen::backend_of(built.target).makes_source || !options.run_with.empty())
+  if (codegen::backend_of(built.target).makes_source() || !options.run_with.empty())
     return verify_outputs(module, built, options);
   const auto artifact = TW_TRY(load_build(built));
   const auto& plan = artifact->plan();
@@ -294,7 +295,7 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
   report.taken_apart = built.lowered.taken_apart;
   SteppedRun run(*artifact, inputs);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    run.run_step(i);
+    TW_TRY_STATUS(run.run_step(i));
     if (!options.layers) continue;
     if (options.build.progress)
       options.build.progress("verify", static_cast<double>(i) / static_cast<double>(plan.steps.size()));

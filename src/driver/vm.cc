@@ -35,7 +35,8 @@ constexpr uint64_t kLargestKeyBytes = 4096;
 
 bool can_be_vm(const std::string& output, const BuildOptions& options) {
   auto form = output_form(output, options.form);
-  return options.constants.empty() && form.ok() && *form == OutputForm::kLibrary && !options.system_lib;
+  return options.constants.empty() && form.ok() && (*form == OutputForm::kLibrary || *form == OutputForm::kByteCode) &&
+         !options.system_lib;
 }
 
 Result<Compiled> compile_model(const std::string& path, const BuildOptions& options, bool may_be_program) {
@@ -141,7 +142,7 @@ Result<std::string> ready_library(const Program& program, size_t index, const Bu
   if (!built.ok() || !by_value.empty()) return std::string();  // errors are reported at run time
   const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-region"));
   const std::string file = place.path() + "/region.so";
-  TW_TRY_STATUS(export_library(*built, file));
+  TW_TRY_STATUS(export_library(*built, file, loadable_form(built->target)));
   return read_whole(file);
 }
 
@@ -194,7 +195,7 @@ Status export_program(const Program& program, const std::string& name, const std
   plan.params.push_back({"program", kUInt8, {n}, "", 0, static_cast<uint64_t>(n)});
   plan.params_bytes = (static_cast<uint64_t>(n) + 63) / 64 * 64 + 64;
   built.lowered.params.emplace_back(Tensor::view(kUInt8, {n}, bytes.data(), nullptr));
-  return export_library(built, path);
+  return export_library(built, path, loadable_form(built.target));
 }
 
 Status check_program_options(const BuildOptions& options) {

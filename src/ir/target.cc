@@ -11,7 +11,7 @@
 namespace tilewright {
 
 std::span<const char* const> target_kinds() {
-  static constexpr const char* kKinds[] = {"llvm", "c"};
+  static constexpr const char* kKinds[] = {"llvm", "c", "stackvm"};
   return kKinds;
 }
 
@@ -37,7 +37,7 @@ Result<Target> parse_target(std::string_view text) {
   if (target.kind == "portable") return parse_target(kPortableTargets);  // a list of targets
   if (const auto kinds = target_kinds(); std::find(kinds.begin(), kinds.end(), target.kind) == kinds.end())
     return Diagnostic(ErrorCode::kUnknownTarget, format("target kind '{}' is not known", target.kind), {},
-                      "use a target such as \"llvm\", \"llvm -mcpu=x86-64-v3\" or \"c\"");
+                      "use a target such as \"llvm\", \"llvm -mcpu=x86-64-v3\", \"c\" or \"stackvm\"");
   auto option = [&](const char* name, std::string* value) {
     std::string prefix = format("-{}=", name);
     if (word.rfind(prefix, 0) == 0) {

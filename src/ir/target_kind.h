@@ -5,7 +5,7 @@
 
 namespace tilewright {
 
-// "llvm", "c"; each has a backend in codegen/backend.h.
+// "llvm", "c", "stackvm"; each has a backend in codegen/backend.h.
 std::span<const char* const> target_kinds();
 
 }  // namespace tilewright

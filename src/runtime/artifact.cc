@@ -112,6 +112,7 @@ std::string joined(const std::vector<std::string>& names) {
 
 Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, const LoadOptions& options) {
   MappedFile file = TW_TRY(MappedFile::open(path, "a compiled model"));
+  if (stackvm::is_file(file.bytes())) return load_byte_code(std::move(file), path, options);
   auto image = check_file(file.bytes(), options);
   if (!image.ok()) return std::move(image).error().at(path);
 
@@ -213,7 +214,7 @@ Status Artifact::take(const ArtifactTable& table, const LoadOptions& options) {
         format("the model was compiled for '{}', and this machine lacks {}", plan->target, joined(missing)), path_,
         "compile the model on this machine, or with --target for an older CPU");
   plan_ = std::move(*plan);
-  kernels_ = {table.kernels, static_cast<size_t>(table.kernel_count)};
+  for (uint64_t i = 0; table.kernels && i < table.kernel_count; ++i) kernels_.emplace_back(table.kernels[i]);
   params_ = static_cast<const std::byte*>(table.params);
   return plan_.weights_file.empty() ? Status(Ok{}) : open_weights(options);
 }

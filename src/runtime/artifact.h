@@ -2,12 +2,16 @@
 // A compiled model, loaded: its plan, its mapped weights, its kernels. Immutable, shared by executors.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/formats/artifact.h"
 #include "base/formats/plan.h"
 #include "base/result.h"
+#include "runtime/kernel.h"
+#include "runtime/mapped_file.h"
 #include "runtime/shared_weights.h"
 
 namespace tilewright::runtime {
@@ -20,7 +24,8 @@ struct LoadOptions {
 
 class Artifact {
  public:
-  // Checks the file before the dynamic linker sees it. Errors: FileNotFound, BadArtifact, ArtifactVersion, CpuMismatch.
+  // A library, or a file of byte code. Checks the file before the dynamic linker sees it. Errors: FileNotFound,
+  // BadArtifact, ArtifactVersion, CpuMismatch.
   static Result<std::shared_ptr<const Artifact>> load(const std::string& path, const LoadOptions& options = {});
   // A model linked into the program (system_lib.h), relative to whose folder a weights file is found; `entry`, its
   // generated function, may be null. Errors: those of load.
@@ -31,7 +36,7 @@ class Artifact {
   Artifact& operator=(const Artifact&) = delete;
 
   const plan::Plan& plan() const { return plan_; }
-  std::span<const KernelFunction> kernels() const { return kernels_; }
+  std::span<const Kernel> kernels() const { return kernels_; }
   const std::byte* params() const { return params_; }
   // The generated function that runs the whole plan on one
   // thread; missing if a user's own linking dropped it.
@@ -47,6 +52,9 @@ class Artifact {
 
  private:
   Artifact() = default;
+  static Result<std::shared_ptr<const Artifact>> load_byte_code(MappedFile file, const std::string& path,
+                                                                const LoadOptions& options);
+  Status check_byte_code(const plan::Plan& plan) const;
   // Sets the table's kernels, plan and entry to those of the best instruction set for this machine.
   Status choose(ArtifactTable* table, const ElfImage* image, uint64_t base);
   Status take(const ArtifactTable& table, const LoadOptions& options);
@@ -56,7 +64,9 @@ class Artifact {
   int file_ = -1;  // stays open while the library is loaded, see load()
   void* library_ = nullptr;
   plan::Plan plan_;
-  std::span<const KernelFunction> kernels_;
+  std::vector<Kernel> kernels_;
+  std::optional<MappedFile> bytes_;                         // of byte code
+  std::vector<std::unique_ptr<const stackvm::Code>> code_;  // one for each kernel of it
   const std::byte* params_ = nullptr;
   std::shared_ptr<const SharedWeights> weights_;  // weights in a separate file
   void* entry_ = nullptr;                         // an EntryFunction; with weights_ an EntryWithWeights

@@ -161,6 +161,7 @@ constexpr BuiltIn kBuiltIn[] = {
     {"runtime.module.loadfile_ll", load_objects},
     {"runtime.module.loadfile_o", load_objects},
     {"runtime.module.loadfile_so", load_so},
+    {"runtime.module.loadfile_stackvm", load_so},
     {"runtime.module.loadfile_tar", load_objects},
     {"tvm.contrib.random.random_fill", random_fill},
     {"tvm.contrib.random.random_fill_for_measure", random_fill},

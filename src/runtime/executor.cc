@@ -122,7 +122,7 @@ void Executor::prepare_variant(Variant& v, const plan::Plan& plan, const std::ve
   bool previous_parallel = false;
   for (const plan::Step& step : plan.steps) {
     const bool kernel = step.kind == plan::StepKind::kKernel;
-    v.calls.push_back({kernel ? artifact_->kernels()[step.kernel] : nullptr,
+    v.calls.push_back({kernel ? artifact_->kernels()[step.kernel] : Kernel(),
                        static_cast<uint32_t>(kernel ? v.arguments.size() : v.specials.size()), step.parallel,
                        !v.calls.empty() && (step.parallel || previous_parallel)});
     if (!kernel)

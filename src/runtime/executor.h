@@ -87,7 +87,7 @@ class Executor {
     bool set = false;
   };
   struct Call {
-    KernelFunction kernel;    // null: a special step
+    Kernel kernel;            // none: a special step
     uint32_t first_argument;  // or the index of the special step
     bool parallel;
     bool meet_before;  // barrier before the step; false only between two steps of thread 0
@@ -118,8 +118,10 @@ class Executor {
   void call_entry();
   void walk(int tid, int threads);
   void walk_timed(int tid, int threads);
+  void run_kernel(const Call& call, void* const* arguments, int tid, int threads);
   void run_special(const Call& call, void* const* arguments);  // on thread 0
-  Status finish();  // copies outputs to callers, and returns errors of special steps
+  void fail(Diagnostic why);
+  Status finish();  // copies outputs to callers, and returns errors of steps
 
   std::shared_ptr<const Artifact> artifact_;
   std::shared_ptr<ThreadTeam> team_;
@@ -132,9 +134,9 @@ class Executor {
   size_t first_call_ = 0, last_call_ = 0;  // of the current run
   std::atomic<bool> running_{false};
   const bool generated_entry_;
-  // Set by thread 0 when a special step failed: later kernels
-  // are skipped, since their inputs were not written.
-  std::atomic<bool> failed_{false};
+  // Set when a step failed: kernels behind it are left out, for they would read what was not written. The first thread
+  // that fails says why.
+  std::atomic<bool> failed_{false}, failing_{false};
   Diagnostic failure_{ErrorCode::kInternal, ""};
   Interval* times_ = nullptr;  // of the repeat being profiled
 };

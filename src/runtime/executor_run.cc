@@ -17,6 +17,11 @@ int64_t now_ns() {
 
 }  // namespace
 
+inline void Executor::run_kernel(const Call& call, void* const* arguments, int tid, int threads) {
+  Status status = call.kernel.run(arguments + call.first_argument, tid, threads);
+  if (!status.ok()) fail(std::move(status).error());
+}
+
 void Executor::walk(int tid, int threads) {
   FlushDenormals flush;
   void* const* arguments = now_->arguments.data() + static_cast<size_t>(tid) * now_->arguments_per_thread;
@@ -26,9 +31,9 @@ void Executor::walk(int tid, int threads) {
     if (call.meet_before && i != first_call_) team_->barrier(tid);
     if (failed_.load(std::memory_order_relaxed)) continue;
     if (call.parallel)
-      call.kernel(arguments + call.first_argument, tid, threads);
+      run_kernel(call, arguments, tid, threads);
     else if (tid == 0 && call.kernel)
-      call.kernel(arguments + call.first_argument, 0, 1);
+      run_kernel(call, arguments, 0, 1);
     else if (tid == 0)
       run_special(call, arguments);
   }
@@ -45,7 +50,7 @@ void Executor::walk_timed(int tid, int threads) {
     Interval& time = times_[i * static_cast<size_t>(team_->size()) + static_cast<size_t>(tid)];
     time.begin_ns = now_ns();
     if (call.kernel)
-      call.kernel(arguments + call.first_argument, tid, call.parallel ? threads : 1);
+      run_kernel(call, arguments, tid, call.parallel ? threads : 1);
     else
       run_special(call, arguments);
     time.end_ns = now_ns();
@@ -61,8 +66,12 @@ void Executor::call_entry() {
 
 void Executor::run_special(const Call& call, void* const* arguments) {
   Status status = now_->specials[call.first_argument].run(arguments);
-  if (status.ok()) return;
-  failure_ = std::move(status).error();
+  if (!status.ok()) fail(std::move(status).error());
+}
+
+void Executor::fail(Diagnostic why) {
+  if (failing_.exchange(true, std::memory_order_relaxed)) return;
+  failure_ = std::move(why);
   failed_.store(true, std::memory_order_relaxed);
 }
 
@@ -70,6 +79,7 @@ Status Executor::finish() {
   if (now_->sized)
     for (size_t i = 0; i < now_->outputs.size(); ++i) now_->sized->write(i, now_->outputs[i].data);
   if (!failed_.exchange(false, std::memory_order_relaxed)) return Ok{};
+  failing_.store(false, std::memory_order_relaxed);
   return std::move(failure_);
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/library_functions.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include "base/format.h"
@@ -35,6 +36,9 @@ class LibraryFunctions::Call {
       const DLTensor* tensor = TW_TRY(args.tensor(i));
       TW_TRY_STATUS(check(i, tensor));
       data_.push_back(data_of(*tensor));
+      uint64_t elements = 1;
+      for (int32_t d = 0; d < tensor->ndim; ++d) elements *= static_cast<uint64_t>(tensor->shape[d]);
+      data_bytes_.push_back(function_.arguments[i].dtype.bytes_for(elements));
     }
     return Ok{};
   }
@@ -45,11 +49,14 @@ class LibraryFunctions::Call {
     const size_t threads = team ? static_cast<size_t>(team->size()) : 1;
     TW_TRY_STATUS(place_workspaces(threads, arena));
     const size_t first = sizes_.empty() ? 0 : 1;
+    if (first) extents_.push_back(sizes_.size() * sizeof(int64_t));
+    extents_.insert(extents_.end(), data_bytes_.begin(), data_bytes_.end());
+    for (const Place& place : places_) extents_.push_back(place.bytes);
     for (size_t t = 0; t < threads; ++t) {
       std::vector<void*>& list = buffers_.emplace_back();
       if (first) list.push_back(sizes_.data());
       list.insert(list.end(), data_.begin(), data_.end());
-      for (const auto& [offset, per_thread] : places_) list.push_back(arena->data() + offset + per_thread * t);
+      for (const Place& place : places_) list.push_back(arena->data() + place.offset + place.per_thread * t);
     }
     if (team)
       team->run([](void* self, int tid, int n) { static_cast<Call*>(self)->walk(tid, n); }, this);
@@ -122,7 +129,7 @@ class LibraryFunctions::Call {
           __builtin_add_overflow(total, all, &all))
         return Diagnostic(ErrorCode::kLimitExceeded, "the working memory for these sizes is beyond any machine",
                           format("function {}", function_.name));
-      places_.push_back({total, w.per_thread ? one : 0});
+      places_.push_back({total, w.per_thread ? one : 0, one});
       total = all;
     }
     return total ? arena->grow(total) : Ok{};
@@ -135,14 +142,13 @@ class LibraryFunctions::Call {
       if (i > 0 && threads > 1) team_->barrier(tid);
       const auto first = call;
       for (; call != function_.calls.end() && call->before == i; ++call)
-        if (tid == 0 && !failed_) make_call(*call);
+        if (tid == 0 && !failing_.load(std::memory_order_relaxed)) make_call(*call);
       if (call != first && threads > 1) team_->barrier(tid);
-      if (failed_ || i == function_.kernels.size()) return;
+      if (i == function_.kernels.size()) return;
+      // What failed ends no thread: the others would wait for it.
+      if (failing_.load(std::memory_order_relaxed)) continue;
       const plan::FunctionKernel& k = function_.kernels[i];
-      if (k.parallel)
-        artifact_.kernels()[k.kernel](buffers, tid, threads);
-      else if (tid == 0)
-        artifact_.kernels()[k.kernel](buffers, 0, 1);
+      if (k.parallel || tid == 0) run_kernel(artifact_.kernels()[k.kernel], buffers, tid, k.parallel ? threads : 1);
     }
   }
 
@@ -182,20 +188,42 @@ class LibraryFunctions::Call {
                              "register it, or import the package that brings it"));
     if (auto result = runtime::call(function.get(), values); !result.ok()) fail_call(std::move(result).error());
   }
-  void fail_call(Diagnostic d) { failed_ = std::move(d); }
+  void run_kernel(const Kernel& kernel, void* const* buffers, int tid, int threads) {
+    Status status = kernel.run(buffers, tid, threads, extents_.data());
+    if (!status.ok()) fail_call(std::move(status).error());
+  }
+  void fail_call(Diagnostic d) {
+    if (!failing_.exchange(true, std::memory_order_relaxed)) failed_ = std::move(d);
+  }
 
   struct Place {
-    uint64_t offset, per_thread;
+    uint64_t offset, per_thread, bytes;  // of one thread's
   };
   const plan::Function& function_;
   const Artifact& artifact_;
   ThreadTeam* team_ = nullptr;
   std::vector<int64_t> sizes_;
   std::vector<void*> data_;
+  std::vector<uint64_t> data_bytes_;
   std::vector<Place> places_;
   std::vector<std::vector<void*>> buffers_;  // by thread
-  std::optional<Diagnostic> failed_;         // written by thread 0 between two barriers
+  std::vector<uint64_t> extents_;            // bytes of the buffers
+  std::atomic<bool> failing_{false};         // set by the first thread that fails, which says why
+  std::optional<Diagnostic> failed_;
 };
+
+// Byte code says how many buffers it takes; code of the processor is trusted.
+static Status check_parameters(const plan::Function& f, const Artifact& artifact) {
+  const size_t given = (f.sizes.empty() ? 0 : 1) + f.tensors.size() + f.workspaces.size();
+  for (const plan::FunctionKernel& k : f.kernels)
+    if (const stackvm::Program* program = artifact.kernels()[k.kernel].program();
+        program && program->parameters != given)
+      return Diagnostic(ErrorCode::kBadArtifact,
+                        format("kernel {} takes {} buffers, and the function '{}' gives it {}", program->name,
+                               program->parameters, f.name, given),
+                        artifact.path(), "compile the model again");
+  return Ok{};
+}
 
 Result<std::shared_ptr<const LibraryFunctions>> LibraryFunctions::of(const std::shared_ptr<const Artifact>& artifact) {
   auto out = std::make_shared<LibraryFunctions>();
@@ -203,8 +231,10 @@ Result<std::shared_ptr<const LibraryFunctions>> LibraryFunctions::of(const std::
   out->team_ = std::make_shared<Team>();
   const auto& metadata = artifact->plan().metadata;
   if (auto found = metadata.find(plan::kFunctionsKey); found != metadata.end())
-    for (plan::Function& f : TW_TRY(plan::read_functions(found->second, artifact->kernels().size())))
+    for (plan::Function& f : TW_TRY(plan::read_functions(found->second, artifact->kernels().size()))) {
+      TW_TRY_STATUS(check_parameters(f, *artifact));
       out->functions_.push_back(std::make_shared<const plan::Function>(std::move(f)));
+    }
   return std::shared_ptr<const LibraryFunctions>(std::move(out));
 }
 

@@ -216,7 +216,7 @@ Result<std::shared_ptr<Module>> load_module_file(const std::string& path, std::s
   if (form.empty()) form = extension_of(path);
   std::string loader = "runtime.module.loadfile_" + form;
   FunctionRef user = find_global(loader);
-  if (!user && (form.empty() || form == "so" || form == "dll" || form == "dylib"))
+  if (!user && (form.empty() || form == "so" || form == "dll" || form == "dylib" || form == "stackvm"))
     return std::shared_ptr<Module>(TW_TRY(LibraryModule::load(path)));
   FunctionRef function = user ? user : TW_TRY(require_global(loader, "runtime.module.loadfile_"));
   Value arguments[] = {Value::string(path), Value::string(form)};

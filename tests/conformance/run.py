@@ -5,6 +5,7 @@
     tests/conformance/run.py                        all 1,914 of them
     tests/conformance/run.py test_relu test_conv    those whose name contains one of the words
     tests/conformance/run.py --target c             the same as C99 by the system's C compiler, warnings being errors
+    tests/conformance/run.py --target stackvm      the same as byte code, run by the runtime
     tests/conformance/run.py --target aarch64       the same for another processor (riscv64, riscv64v, arm, i686), whose runtime is
                                                     built with its toolchain file (docs/cross.md) and run by qemu-user
     tests/conformance/run.py --sample 20            every 20th of them
@@ -34,6 +35,7 @@ CACHE = ROOT / ".cache"
 # What does not pass, by the kind of target.
 EXPECTED_FAILURES = {"llvm": pathlib.Path(__file__).with_name("expected_failures.txt"),
                      "c": pathlib.Path(__file__).with_name("expected_failures_c.txt"),
+                     "stackvm": pathlib.Path(__file__).with_name("expected_failures_stackvm.txt"),
                      "cross": pathlib.Path(__file__).with_name("expected_failures_cross.txt")}
 DOCUMENT = ROOT / "docs/conformance.md"
 

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/formats/seal.h"
+#include "base/formats/stackvm.h"
 #include "base/hash.h"
 
 namespace tilewright {
@@ -112,6 +113,13 @@ Result<std::vector<ArtifactContents::Set>> sets_at(const Pointed& pointed, uint6
 }  // namespace
 
 Result<ArtifactContents> read_artifact_file(std::span<const std::byte> file) {
+  if (stackvm::is_file(file)) {
+    const stackvm::File content = TW_TRY(stackvm::read_file(file, true));
+    ArtifactContents out;
+    out.kernels = TW_TRY(stackvm::read_programs(content.programs)).size();
+    out.plan = content.plan, out.params = content.params;
+    return out;
+  }
   const ElfImage image = TW_TRY(check_artifact_file(file, true));
   if (image.word_bits != 8 * sizeof(void*)) return for_another_machine(elf_file_machine(file));
   const uint64_t at = image.find(kArtifactSymbol)->address;

@@ -209,7 +209,7 @@ Backend llvm_backend() {
   return {"llvm",          "machine code for x86, ARM and RISC-V",
           resolve_cpu,     kLlvmLegalize,
           compile_objects, llvm_text,
-          kLlvmForms,      false};
+          kLlvmForms,      Product::kMachineCode};
 }
 
 }  // namespace tilewright::codegen

@@ -82,7 +82,10 @@ Result<std::string> c_text(const tir::PrimFunc& function, const Target& target, 
 }  // namespace
 
 Backend c_backend() {
-  return {"c", "one C99 file for any processor", resolve_c, kSourceLegalize, compile_c, c_text, kSourceForms, true};
+  return {"c",          "one C99 file for any processor",
+          resolve_c,    kSourceLegalize,
+          compile_c,    c_text,
+          kSourceForms, Product::kSource};
 }
 
 }  // namespace tilewright::codegen

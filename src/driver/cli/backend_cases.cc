@@ -83,11 +83,11 @@ Outcome run_case(const fs::path& folder, const BackendLimits& limits) {
   Outcome graph{"unsupported", "inputs are texts"};
   if (!texts) graph = run_as_graph(*loaded, limits);
   auto target = parse_target(limits.target);
-  const bool source = target.ok() && codegen::backend_of(*target).makes_source;
+  const bool source = target.ok() && codegen::backend_of(*target).makes_source();
   if (graph.verdict == "passed" || source || !limits.run_with.empty()) return graph;
   double worst = 0;
   for (const auto& set : loaded->sets) {
-    auto error = run_as_program(*loaded, set);
+    auto error = run_as_program(*loaded, set, limits.target);
     if (!error.ok()) {
       Outcome program = from_diagnostic(error.error());
       // Report the graph's verdict unless only a program can run the model.

@@ -71,8 +71,11 @@ Result<double> compare(const Value& ours, const onnx::CaseValue& expected) {
 
 }  // namespace
 
-Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data) {
-  auto program = std::make_shared<runtime::vm::Program>(TW_TRY(vm_program(test.model, {})));
+Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
+                              const std::string& target) {
+  BuildOptions build;
+  build.target = target;
+  auto program = std::make_shared<runtime::vm::Program>(TW_TRY(vm_program(test.model, build)));
   // Serialised and read back, like a program from a file.
   const std::string written = runtime::vm::write_program(*program);
   *program = TW_TRY(runtime::vm::read_program(std::as_bytes(std::span(written))));

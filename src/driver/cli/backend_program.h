@@ -8,6 +8,7 @@ namespace tilewright::driver {
 // The largest error relative to the tolerance (1e-3 relative, 1e-7 absolute, as in the ONNX test runner); strings,
 // lengths and absence must be equal. Errors: those of compiling and running, AccuracyExceeded for differences other
 // than in numbers.
-Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data);
+Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
+                              const std::string& target);
 
 }  // namespace tilewright::driver

@@ -227,7 +227,10 @@ int run(Flags flags) {
   if (!options.ok()) return fail(options.error());
   if (Status good = check_options(*options); !good.ok()) return fail(good.error());
   auto target = parse_target(split_targets(flags.target)[0]);
-  const char* ending = target.ok() && codegen::backend_of(*target).makes_source ? ".c" : ".so";
+  const char* ending = !target.ok()                                     ? ".so"
+                       : codegen::backend_of(*target).makes_source()    ? ".c"
+                       : codegen::backend_of(*target).makes_byte_code() ? ".stackvm"
+                                                                        : ".so";
   std::string output =
       flags.output.empty() ? std::filesystem::path(flags.model).stem().string() + ending : flags.output;
   auto form = output_form(output, flags.form);
@@ -295,13 +298,14 @@ Command add_compile(CLI::App* app) {
   cmd->add_option("model", flags->model,
                   "An ONNX model, or a Relay module as text or JSON; or LLVM IR that a compilation wrote (.ll, .bc)")
       ->required();
-  cmd->add_option(
-      "-o,--output", flags->output,
-      "The file to write; default: the model's name with .so. Also .o or .a (for a linker), .tar (mod.so, "
-      "mod.json, mod.params), .ll, .bc or .s (everything as LLVM IR, bitcode or assembly); .c with --target c");
+  cmd->add_option("-o,--output", flags->output,
+                  "The file to write; default: the model's name with .so. Also .o or .a (for a linker), .tar (mod.so, "
+                  "mod.json, mod.params), .ll, .bc or .s (everything as LLVM IR, bitcode or assembly); .c with "
+                  "--target c; .stackvm with --target stackvm");
   cmd->add_option(
       "--format", flags->form,
-      "What to write, whatever the name: library, object, archive, package, ir, bitcode, assembly, source; objects "
+      "What to write, whatever the name: library, object, archive, package, ir, bitcode, assembly, source, stackvm; "
+      "objects "
       "(a tar of lib0.o and, of imported modules, devc.o) or objects-c (devc.c); mlf (a Model Library Format)");
   cmd->add_flag("--system-lib", flags->system_lib,
                 "The object is for a program that asks the runtime for the model by its name (docs/cpp.md)");

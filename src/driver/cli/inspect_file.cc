@@ -11,6 +11,7 @@
 #include "base/formats/artifact.h"
 #include "base/formats/function_table.h"
 #include "base/formats/plan.h"
+#include "base/formats/stackvm.h"
 #include "base/formats/weights_file.h"
 #include "driver/model_library_reader.h"
 #include "driver/relay_file.h"
@@ -82,7 +83,7 @@ Result<json> inspect_artifact(std::span<const std::byte> file) {
   TW_TRY_STATUS(check_artifact_plan(plan, contents.kernels, contents.params.size()));
   if (auto program = TW_TRY(runtime::vm::program_of(plan, contents.params.data()))) return program_json(*program, plan);
   json j{{"kind", "artifact"},
-         {"machine", elf_machine_name(contents.machine)},
+         {"machine", contents.machine == 0 ? "byte code" : elf_machine_name(contents.machine)},
          {"model", plan.model_name},
          {"compiler", plan.compiler_version},
          {"target", plan.target},
@@ -407,7 +408,7 @@ Result<json> inspect_file(const std::string& path) {
   if (mark == runtime::vm::kExecutableMark) return inspect_executable(bytes);
   if (file.size() > sizeof mark && mark < (uint64_t{1} << 32) && file[sizeof mark] == '{')
     return inspect_factory(bytes);
-  if (file.starts_with("\x7f\x45\x4c\x46")) return inspect_artifact(bytes);
+  if (file.starts_with("\x7f\x45\x4c\x46") || stackvm::is_file(bytes)) return inspect_artifact(bytes);
   if (is_tar(file)) return inspect_package(bytes);
   if (torch::is_archive(bytes)) return inspect_torch(mapped);
   if (is_json(file)) return inspect_json(file);

@@ -89,8 +89,10 @@ class BuiltLibrary(Module):
         self._factory.save(file_name, fmt)
 
     def get_source(self, fmt: str = "") -> str:
-        """The code including weights, as LLVM IR ("ll") or assembly ("s", "asm"); for target c one C file ("c")."""
-        forms = ("c",) if self._factory.makes_source else ("ll", "s")
+        """The code including weights, as LLVM IR ("ll") or assembly ("s", "asm"); for target c one C file ("c"); for stackvm a list of instructions."""
+        if self._factory.makes_byte_code and fmt in ("", "stackvm"):
+            return self._factory._whole().byte_code_text
+        forms = ("c",) if self._factory.makes_source else ("stackvm",) if self._factory.makes_byte_code else ("ll", "s")
         fmt = "s" if fmt == "asm" else fmt or forms[0]
         if fmt not in forms:
             raise ValueError(f"the code has no text form '{fmt}'; there is {' and '.join(forms)}")
@@ -120,7 +122,7 @@ class ExecutorFactoryModule:
 
     def __getstate__(self) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-            path = os.path.join(folder, "lib.so")
+            path = os.path.join(folder, f"lib.{self._loadable}")
             self.export_library(path)
             with open(path, "rb") as file:
                 return {"library": file.read(), "libmod_name": self.libmod_name, "target": self.target, "executor": self.executor, "runtime": self.runtime}
@@ -133,6 +135,16 @@ class ExecutorFactoryModule:
     def makes_source(self) -> bool:
         """Whether the generated code is C (target c)."""
         return self._built is not None and self._built.target.split(" ")[0] == "c"
+
+    @property
+    def makes_byte_code(self) -> bool:
+        """Whether the code is byte code, of the target stackvm."""
+        return self.target[0].kind == "stackvm"
+
+    @property
+    def _loadable(self) -> str:
+        """The end of the name of a file that load_module takes as it is."""
+        return "stackvm" if self.makes_byte_code else "so"
 
     def _whole(self) -> Any:
         if self._built is None:
@@ -147,7 +159,7 @@ class ExecutorFactoryModule:
     def _loaded(self, kind: type) -> Any:
         if self._library is None:
             with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-                path = os.path.join(folder, "lib.so")
+                path = os.path.join(folder, f"lib.{self._loadable}")
                 if self._file is not None:  # its imports are part of it
                     with open(path, "wb") as file:
                         file.write(self._file)
@@ -212,14 +224,18 @@ class ExecutorFactoryModule:
 
     @property
     def function_metadata(self) -> dict[str, FunctionInfo]:
-        """Memory for working buffers, inputs, outputs and weights, of the model and of each kernel."""
+        """Memory for working buffers, inputs, outputs and weights, of the model and of each kernel; kernels' loops are in tir_primfuncs."""
+        from ..tir.function import PrimFunc
         targets = {t.kind.device_type: t for t in self.target}
         out: dict[str, FunctionInfo] = {}
+        kernels = {name: number for number, name in enumerate(self._built.kernels)}
         for name, device, workspace, constants, io in self._whole().function_metadata:
             target = targets.get(device) or next((t for t in self.target if t.makes_code), self.target[0])
             info = out.setdefault(name, FunctionInfo({}, {}, {}, {}, {}))
             for sizes, size in ((info.workspace_sizes, workspace), (info.constant_sizes, constants), (info.io_sizes, io)):
                 sizes[target] = sizes.get(target, 0) + size
+            if name in kernels:
+                info.tir_primfuncs[target] = PrimFunc._of(self._built.kernel(kernels[name]))
             if name == "__tvm_main__":
                 info.relay_primfuncs[target] = self._built.optimized["main"]
         return out
@@ -250,8 +266,8 @@ class ExecutorFactoryModule:
 
     def export_library(self, file_name: str | os.PathLike[str], fcompile: Callable[..., Any] | None = None, addons: Any = None,
                        workspace_dir: str | None = None, **kwargs: Any) -> str:
-        """Writes a library that every interface loads (`.so`), objects for a linker (`.o`, `.a`), or an archive of objects (`.tar`):
-        lib0.o, and devc.o with the imported modules. The linker is built in.
+        """Writes a library that every interface loads (`.so`; of the target stackvm `.stackvm`), objects for a linker (`.o`, `.a`), or an archive of
+        objects (`.tar`): lib0.o, and devc.o with the imported modules. The linker is built in.
 
         fcompile(file_name, files, **kwargs) makes the file instead, from lib0.o, devc.o and `addons`; options without it (cc=, options=)
         are those of contrib.cc.create_shared. The file appears complete or not at all. Errors: 103, 403; those of fcompile."""
@@ -306,21 +322,21 @@ class ExecutorFactoryModule:
                              f"compile for \"llvm -mtriple={theirs}\"") from error
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "", form: str = "") -> None:
-        """Writes one file, of the kind given by its suffix or fmt: o, a, so, ll, bc, s, c; `form`: a name of docs/cpp.md. ValueError:
+        """Writes one file, of the kind given by its suffix or fmt: o, a, so, ll, bc, s, c, stackvm; `form`: a name of docs/cpp.md. ValueError:
         unknown suffix."""
         path = os.fspath(file_name)
         ending = fmt or os.path.splitext(path)[1].lstrip(".")
         if not form and ending == "tar":
             self.export_library(path, tar.tar)
             return
-        forms = {"o": "object", "obj": "object", "a": "archive", "so": "library", "ll": "ir", "bc": "bitcode", "s": "assembly", "asm": "assembly", "c": "source", "cc": "source"}
+        forms = {"o": "object", "obj": "object", "a": "archive", "so": "library", "ll": "ir", "bc": "bitcode", "s": "assembly", "asm": "assembly", "c": "source", "cc": "source", "stackvm": "stackvm"}
         form = form or forms.get(ending, "library" if not fmt else "")
         if not form:
             raise ValueError(f"a library cannot be saved as '{ending}'; there are tar, {', '.join(forms)}")
         if self._file is None:
             self._built.export_library(path, self._tree(), form)
             return
-        if form != "library":
+        if form not in ("library", "stackvm"):
             self._whole()
         made = f"{path}.{os.getpid()}"
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Targets of code generation, in the classic string, dict, JSON and tag forms.
 
-Every classic kind can be constructed. Only llvm and c generate code; a build for another kind is an error."""
+Every classic kind can be constructed. Only llvm, c and stackvm generate code; a build for another kind is an error."""
 from __future__ import annotations
 
 import contextvars
@@ -20,7 +20,7 @@ from .kinds import COMMON, DEFAULTS, DEVICES, KINDS, TAGS
 _current: contextvars.ContextVar[tuple["Target", ...]] = contextvars.ContextVar("target", default=())
 # Kinds with a code generator, and their attributes that affect the code; other attributes are kept but ignored. C code is portable, with
 # special kernels for small processors.
-_EFFECTIVE = {"llvm": ("mtriple", "mcpu", "mattr", "mabi", "mfloat-abi", "num-cores", "math"), "c": ("mcpu",)}
+_EFFECTIVE = {"llvm": ("mtriple", "mcpu", "mattr", "mabi", "mfloat-abi", "num-cores", "math"), "c": ("mcpu",), "stackvm": ()}
 
 
 def _unknown(message: str, hint: str = "") -> Exception:
@@ -170,7 +170,7 @@ class Target:
     def build_text(self) -> str:
         """The target string for the compiler. Error 401: no code generator for the kind."""
         if not self.makes_code:
-            raise _unknown(f"code is not generated for target kind '{self._kind}'", "use \"llvm\", or \"c\" for C source; models run on the CPU")
+            raise _unknown(f"code is not generated for target kind '{self._kind}'", "use \"llvm\", \"c\" for C source, or \"stackvm\" for byte code; models run on the CPU")
         if self._kind == "c":
             processor = str(self._attrs.get("mcpu", "")).partition("+")[0]  # "cortex-m4+nodsp"
             return f"c -mcpu={processor}" if processor.startswith("cortex-m") else "c"
