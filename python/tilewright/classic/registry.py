@@ -11,6 +11,7 @@ from .. import _core
 Function = _core.Function
 PackedFunc = _core.Function
 _registered: dict[str, Callable[..., Any]] = {}
+_of_objects: dict[str, Callable[..., Any]] = {}
 
 
 def register_func(func_name: str | Callable[..., Any], f: Callable[..., Any] | None = None, override: bool = False) -> Any:
@@ -20,6 +21,7 @@ def register_func(func_name: str | Callable[..., Any], f: Callable[..., Any] | N
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _core.register_func(func_name, function, override)
+        _of_objects.pop(func_name, None)
         _registered[func_name] = function
         return function
 
@@ -28,15 +30,24 @@ def register_func(func_name: str | Callable[..., Any], f: Callable[..., Any] | N
 
 def get_global_func(name: str, allow_missing: bool = False) -> Any:
     """The registered function, of any language. If missing: None when allow_missing, else ValueError."""
+    if name in _of_objects:
+        return _of_objects[name]
     found = _core.get_global_func(name)
     if found is None and not allow_missing:
         raise ValueError(f"Cannot find global function {name}; list_global_func_names() has what there is")
     return found
 
 
+def register_for_objects(func_name: str, f: Callable[..., Any]) -> None:
+    """A function that takes and gives objects of Python, which the table shared with C and C++ has no form for: get_global_func gives it as it is."""
+    register_func(func_name, f, override=True)
+    _of_objects[func_name] = f
+
+
 def remove_global_func(name: str) -> None:
     _core.remove_global_func(name)
     _registered.pop(name, None)
+    _of_objects.pop(name, None)
 
 
 def registered_in_python(prefix: str) -> dict[str, Callable[..., Any]]:

@@ -65,9 +65,8 @@ const Step* to_integer(State& s, const Step* step) {
   const int bits = static_cast<int>(step->value & 255);
   const bool is_signed = step->value >= 256;
   const double limit = std::ldexp(1.0, is_signed ? bits - 1 : bits);
-  const int64_t most = is_signed    ? static_cast<int64_t>(~uint64_t{0} >> (65 - bits))
-                       : bits == 64 ? -1
-                                    : static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
+  const int value_bits = is_signed ? bits - 1 : bits;
+  const int64_t most = value_bits == 64 ? -1 : static_cast<int64_t>((uint64_t{1} << value_bits) - 1);
   const int64_t least = is_signed ? -most - 1 : 0;
   for (unsigned i = 0; i < step->lanes; ++i) {
     const double x = static_cast<double>(a[i]);

@@ -7,9 +7,11 @@ from typing import Any
 
 from ... import _core
 from ..relay.backend import Executor, Runtime
+from ..registry import register_for_objects
 from ..relay.op.registry import registered
 from ..relay.executor_factory import BuiltLibrary, ExecutorFactoryModule
 from ..target import Target
+from ..runtime.module import CSourceModuleCreate
 from ..te.lowering import arguments_of
 from ..te.schedule import Schedule
 from ..tir.function import LoopModule, PrimFunc
@@ -29,7 +31,7 @@ class FunctionFactory(ExecutorFactoryModule):
     """The exportable form of a FunctionLibrary."""
 
     def __init__(self, built: Any, names: list[str], target: list[Target], runtime: Runtime):
-        super().__init__(built, names[0], target, Executor("graph"), runtime, None)
+        super().__init__(built, names[0] if names else "default", target, Executor("graph"), runtime, None)
         self.names = names
 
     @property
@@ -93,16 +95,19 @@ def _functions(inputs: Any, args: Any, name: str, binds: Any) -> list[Any]:
         return [f for one in inputs for f in _functions(one, args, name, binds)]
     if isinstance(inputs, Mapping):
         return [f for one in inputs.values() for f in _functions(one, args, name, binds)]
+    if isinstance(inputs, _core.IRModule) and not inputs.get_global_vars():
+        return []
     raise ValueError("Inputs must be te.Schedule, IRModule of loops or a list or dict of them, but got " + type(inputs).__name__ +
                      ("; relay.build is for modules of Relay" if isinstance(inputs, _core.IRModule) else ""))
 
 
 def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = None, runtime: Any = None, name: str = "default_function", binds: Any = None) -> FunctionLibrary:
-    """Builds a library from a schedule and its arguments, from what `lower` returned, or from a list of those.
+    """Builds a library from a schedule and its arguments, from what `lower` returned, or from a list of those. A module without functions
+    becomes a library without functions, which can be exported and can import others.
 
     Errors: tilewright.Error (101: as for lower, or a loop bound to a GPU thread; 401)."""
     prepared = _functions(inputs, args, name, binds)
-    if not prepared:
+    if not prepared and not isinstance(inputs, (LoopModule, _core.IRModule)):
         raise ValueError("there is no function to build")
     if isinstance(inputs, Mapping) and target is None:
         target = next(iter(inputs))
@@ -110,9 +115,19 @@ def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = 
     functions = [_with_rules(f._lowered, chosen) for f in prepared]
     runtime = runtime or Runtime("cpp")
     options = PassContext.current().build_options(chosen)
-    options.name = functions[0].name
+    options.name = functions[0].name if functions else name
     options.system_lib = bool(runtime.attrs.get("system-lib") or chosen.attrs.get("system-lib"))
     return FunctionFactory(_core.build_functions(functions, options), [f.name for f in functions], [chosen], runtime).module
 
+
+def _register_kinds() -> None:
+    """The classic stack's functions by name that a build goes through: target.build.<kind>(module, target), and modules without functions."""
+    for kind in ("llvm", "c", "stackvm"):
+        register_for_objects(f"target.build.{kind}", lambda mod, target=None, kind=kind: build(mod, target=kind if target is None else target))
+    register_for_objects("codegen.LLVMModuleCreate", lambda target="llvm", name="default": build(LoopModule(), target=target, name=name))
+    register_for_objects("codegen.CSourceModuleCreate", CSourceModuleCreate)
+
+
+_register_kinds()
 
 __all__ = ["FunctionLibrary", "LoopModule", "build", "lower", "schedule_to_module"]
