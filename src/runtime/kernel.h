@@ -13,6 +13,7 @@ class Kernel {
   explicit Kernel(KernelFunction native) : native_(native) {}
   explicit Kernel(const stackvm::Code* code) : code_(code) {}
   explicit operator bool() const { return native_ || code_; }
+  bool operator==(const Kernel&) const = default;
   // Thread `tid`'s share. `extents`: the buffers' bytes, where the plan does not say them; machine code trusts its
   // caller. Errors: those of Code::run.
   Status run(void* const* buffers, int64_t tid, int64_t nthreads, const uint64_t* extents = nullptr) const {
