@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The compiler once more without LLVM, of the rooms that are compiled already: only codegen has other files then
 # (TILEWRIGHT_LLVM in CMakeLists.txt). What another room took of LLVM would be missing when it is linked.
-if(NOT TARGET tilewright_compiler OR NOT TILEWRIGHT_LLVM)
+# Not with a sanitizer, whose run time is in the program: a library that is complete in itself cannot be linked then.
+if(NOT TARGET tilewright_compiler OR NOT TARGET tilewright OR NOT TILEWRIGHT_LLVM OR TILEWRIGHT_SANITIZE)
   return()
 endif()
 file(GLOB_RECURSE tw_plain_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/codegen/*.cc)
