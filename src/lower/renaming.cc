@@ -88,7 +88,7 @@ Renaming slice_renaming(const Graph& graph, const Group& group, const CallNode& 
     begin = attrs.begin[i] < 0 ? attrs.begin[i] + shape[at] : attrs.begin[i];
   }
   if (sliced != 1) return {};
-  r.starts = {std::min(begin, shape[r.axis])};
+  r.starts = {std::clamp<int64_t>(begin, 0, shape[r.axis])};  // classic slices may begin before the first
   return r;
 }
 
