@@ -228,8 +228,9 @@ class ExecutorFactoryModule:
         from ..tir.function import PrimFunc
         targets = {t.kind.device_type: t for t in self.target}
         out: dict[str, FunctionInfo] = {}
-        kernels = {name: number for number, name in enumerate(self._built.kernels)}
-        for name, device, workspace, constants, io in self._whole().function_metadata:
+        whole = self._whole()
+        kernels = {name: number for number, name in enumerate(whole.kernels)}
+        for name, device, workspace, constants, io in whole.function_metadata:
             target = targets.get(device) or next((t for t in self.target if t.makes_code), self.target[0])
             info = out.setdefault(name, FunctionInfo({}, {}, {}, {}, {}))
             for sizes, size in ((info.workspace_sizes, workspace), (info.constant_sizes, constants), (info.io_sizes, io)):
