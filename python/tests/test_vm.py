@@ -345,7 +345,7 @@ class Pictures(unittest.TestCase):
             model = pathlib.Path(folder, "picture.onnx")
             model.write_bytes(picture_model("RGB").SerializeToString())
             script = f"import numpy, tilewright; tilewright.compile({str(model)!r})(numpy.zeros(9, 'uint8'))"
-            done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(copy.parent)}, capture_output=True, text=True, check=False)
+            done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(copy.parent)}, cwd=folder, capture_output=True, text=True, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(done.stderr, r"E403.*pictures cannot be decoded(?s:.*)hint: put libtilewright_pictures.so")
 
