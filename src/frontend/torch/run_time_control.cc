@@ -420,8 +420,10 @@ class RecursiveStep {
         return Round::kAgain;
       }
       Value before = carried_[i];
+      const bool told = likeness_of(made[i + 1]).has_value();
       agree_on_structure(c_, &before, &made[i + 1]);
-      if (!carried_[i].list) carried_[i].like = before.like;
+      // Of a step that nothing is known of, as its samples do not fit together, the dtype and rank are taken to stay.
+      if (!carried_[i].list && (told || before.like)) carried_[i].like = before.like;
       forget_sizes(&carried_[i]);
       leaves_of(made[i + 1], &next);
     }

@@ -164,8 +164,28 @@ std::vector<int64_t> named_sizes(const Value& list) {
 std::vector<int64_t> sizes_of(const Likeness& like) {
   return like.sizes.empty() ? std::vector<int64_t>(static_cast<size_t>(like.rank), -1) : like.sizes;
 }
+// Of tensors that are joined: they have the same sizes but along one axis.
+std::optional<Likeness> joined_likeness(const NamedValues& arguments) {
+  const Value& parts = arguments[0].second;
+  const Tensor* axis =
+      arguments.size() > 1 && arguments[1].second.expr ? NodeContext::known(arguments[1].second.expr) : nullptr;
+  if (!parts.list || parts.list->empty() || is_grown(parts) || !axis || axis->size() != 1) return std::nullopt;
+  std::optional<Likeness> out;
+  for (const Value& part : *parts.list) {
+    const auto like = likeness_of(part);
+    if (!like || (out && (like->dtype != out->dtype || like->rank != out->rank))) return std::nullopt;
+    if (!out) out = Likeness{like->dtype, like->rank, std::vector<int64_t>(static_cast<size_t>(like->rank), -1)};
+    for (size_t i = 0; i < like->sizes.size(); ++i)
+      if (like->sizes[i] >= 0) out->sizes[i] = like->sizes[i];
+  }
+  const int64_t at = axis->at_int(0) + (axis->at_int(0) < 0 ? out->rank : 0);
+  if (at < 0 || at >= out->rank) return std::nullopt;
+  out->sizes[static_cast<size_t>(at)] = -1;
+  return out;
+}
 // Results whose sizes stand in the node where samples of its operands would not fit together.
 std::optional<Likeness> stated_likeness(const Node& node, const NamedValues& arguments) {
+  if (without_overload(node.target) == "aten.cat" && !arguments.empty()) return joined_likeness(arguments);
   if (arguments.size() < 2 || !arguments[0].second.expr) return std::nullopt;
   auto like = likeness_of(arguments[0].second);
   if (!like) return std::nullopt;

@@ -47,6 +47,7 @@ Values construct(NodeContext& c) {
 // dict(pairs): the last of equal keys counts, in the place of the first.
 Values of_pairs(NodeContext& c) {
   const Value made = Value::of_list({});
+  if (c.argument_count() == 0) return {made};
   for (const Value& pair : pairs_of(c, c.positional(0))) put(c, made, pair.list->at(0), pair.list->at(1));
   return {made};
 }
