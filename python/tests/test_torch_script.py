@@ -4,7 +4,7 @@ import pathlib
 import sys
 import unittest
 import warnings
-from typing import List, Optional
+from typing import Dict, List, Optional
 
 import numpy as np
 
@@ -321,6 +321,8 @@ class Scripted(Traced):
         class Kinds(nn.Module):
             def forward(self, x, n):
                 named = dict([("a", x), ("b", x + 1), ("a", x * 3)])
+                more: Dict[str, torch.Tensor] = dict()
+                more["c"] = x
                 y = torch.zeros_like(x)
                 if x.dtype == torch.float32 and n.dtype != x.dtype and n.dtype in [torch.int32, torch.int64]:
                     y = named["a"] + 1
@@ -329,11 +331,25 @@ class Scripted(Traced):
                 for i in range(int(n[0]), 6, 2):
                     y = y + i
                 if str(x.device.type) == "cpu":
-                    y = y + len(dict(named))
+                    y = y + len(dict(named)) + more["c"]
                 return y
 
         n = torch.tensor([1])
         self.compare(Kinds(), (models.image(2, 3), n), (models.image(2, 3), n + 3))
+
+    def test_averages_of_quantised_tensors_are_rounded(self):
+        class Averages(nn.Module):
+            def forward(self, x):
+                q = torch.relu(torch.quantize_per_tensor(x, 0.0372, 4, torch.quint8))
+                pooled = nn.functional.avg_pool2d(q, 2)
+                flat = torch.flatten(nn.functional.adaptive_avg_pool2d(pooled, (1, 1)), 1)
+                return pooled.dequantize(), flat.dequantize(), q.mean([2, 3]).dequantize(), nn.functional.avg_pool2d(q.dequantize(), 2), torch.clamp(q, 0.5, 2.5).dequantize()
+
+        for seed in range(3):
+            x = torch.randn(1, 8, 8, 8, generator=torch.Generator().manual_seed(seed)) * 3
+            module = torch.jit.trace(Averages(), x, check_trace=False)
+            for got, want in zip(tw.compile(module, (x,))(x), module(x)):
+                self.assertLess(np.abs(got - want.numpy()).max(), 1e-5)
 
     def test_sizes_that_branches_and_loops_change(self):
         class Sizes(nn.Module):

@@ -71,9 +71,15 @@ def difference(ours, theirs, case):
     return f"differs by {np.abs(a - b)[wrong].max():.3g} of {largest:.3g} in {wrong.sum()} of {wrong.size} elements" if wrong.any() else None
 
 
+def rows_of_maps(value):
+    """Maps from classes to scores, one for each row, as the tensor of scores that a library gives."""
+    maps = isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
+    return np.array([list(row.values()) for row in value], np.float32) if maps else value
+
+
 def run_case(runner, case):
     model, inputs = model_of(case)
-    theirs = session(model.SerializeToString()).run(None, inputs)
+    theirs = [rows_of_maps(value) for value in session(model.SerializeToString()).run(None, inputs)]
     answer = runner.run(model, inputs)
     if answer["status"] != "ok":
         return f"{answer['status']}: {answer.get('message')}"

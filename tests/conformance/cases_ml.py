@@ -94,6 +94,13 @@ def svm(r):
     return Case("SVMRegressor", [real(r, size(r, 1, 9), features)], a, domain=ML, tolerance=1e-4)
 
 
+@operator("ZipMap")
+def zip_map(r):
+    classes = size(r, 1, 6)
+    labels = {"classlabels_int64s": [7 * i - 3 for i in range(classes)]} if chance(r) else {"classlabels_strings": [f"class {i}" for i in range(classes)]}
+    return Case("ZipMap", [real(r, size(r, 1, 9), classes)], labels, domain=ML)
+
+
 @operator("Normalizer")
 def normalizer(r):
     return Case("Normalizer", [real(r, size(r, 1, 9), size(r, 1, 9))], {"norm": pick(r, ["MAX", "L1", "L2"])}, domain=ML)

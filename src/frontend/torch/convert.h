@@ -28,6 +28,12 @@ using frontend::make_attrs;
 
 struct View;
 
+// The grid of a quantised tensor of TorchScript, whose value is its real numbers (converters/quantized.cc).
+struct TensorGrid {
+  Expr scale, zero_point;  // scalars, float32 and int32
+  DataType dtype = kUInt8;
+};
+
 // What is known about a tensor whose sizes are known only at run time.
 struct Likeness {
   DataType dtype = kFloat32;
@@ -54,10 +60,11 @@ struct Value {
   int64_t option = 0;
   std::shared_ptr<std::vector<Value>> list;  // shared: TorchScript appends to it
   std::shared_ptr<const Graph> graph;
-  std::shared_ptr<View> view;    // the memory of a tensor (alias.h)
-  std::optional<Likeness> like;  // dtype and rank of a tensor without a type, if known
-  bool complex = false;          // the last axis holds real and imaginary parts (converters/complex.cc)
-  bool poisoned = false;         // made by a node that could not be converted; its users are skipped
+  std::shared_ptr<const TensorGrid> grid;  // of a quantised tensor with one scale
+  std::shared_ptr<View> view;              // the memory of a tensor (alias.h)
+  std::optional<Likeness> like;            // dtype and rank of a tensor without a type, if known
+  bool complex = false;                    // the last axis holds real and imaginary parts (converters/complex.cc)
+  bool poisoned = false;                   // made by a node that could not be converted; its users are skipped
   Value() = default;
   Value(Expr e) : kind(kTensor), expr(std::move(e)) {}
   static Value number(Expr e);
@@ -151,6 +158,9 @@ class NodeContext : public frontend::ExpressionBuilder {
 
 // Converts a node whose arguments have values; an in-place operator is converted as its functional form.
 Values convert_resolved(const Place& place, const Node& node, NamedValues arguments);
+
+// Operators on a quantised tensor that keep its grid: averages round to it. Nothing for others.
+std::optional<Values> convert_on_grid(const Place& place, const Node& node, const NamedValues& arguments);
 
 // A literal as a value. Names are not literals.
 Value literal_value(const Argument& a);

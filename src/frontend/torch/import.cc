@@ -149,6 +149,7 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
     return convert_grown(*this, node, arguments);
   if (std::any_of(arguments.begin(), arguments.end(), [](const auto& named) { return holds_complex(named.second); }))
     return convert_complex(place(), node, arguments);
+  if (auto made = convert_on_grid(place(), node, arguments)) return std::move(*made);
   if (auto made = sized_by_data(node, arguments)) return std::move(*made);
   if (auto made = answered(node, arguments)) return std::move(*made);
   const bool typed =
@@ -201,6 +202,7 @@ Values Importer::in_place(const Node& node, const std::string& functional, const
   Value out(content);
   out.view = self.view;
   out.complex = self.complex;
+  out.grid = made[0].grid;
   return {out};
 }
 

@@ -248,6 +248,17 @@ Values feature_vectorizer(NodeContext& c) {
   return {c.concat(std::move(parts), 1)};
 }
 
+// A library gives tensors: in place of each row's map from class to score come the scores themselves, in the order of
+// the node's labels. Values that are maps have no tensor, so that this is the operator's only use, as a model's output.
+Values zip_map(NodeContext& c) {
+  const Expr x = c.input(0);
+  const int64_t labels = class_labels(c).size(), rank = c.rank(x);
+  if (rank != 1 && rank != 2) c.fail_type(format("its input has rank {}, rows of scores are needed", rank));
+  const int64_t scores = c.dims(x).back();
+  if (scores != labels) c.fail_type(format("it has {} labels for {} scores", labels, scores));
+  return {x};
+}
+
 constexpr ConverterEntry kMlConverters[] = {
     {"FeatureVectorizer", 1, feature_vectorizer, kMlDomain},
     {"Imputer", 1, imputer, kMlDomain},
@@ -256,6 +267,7 @@ constexpr ConverterEntry kMlConverters[] = {
     {"Normalizer", 1, normalizer, kMlDomain},
     {"OneHotEncoder", 1, one_hot_encoder, kMlDomain},
     {"SVMRegressor", 1, svm_regressor, kMlDomain},
+    {"ZipMap", 1, zip_map, kMlDomain},
 };
 
 }  // namespace

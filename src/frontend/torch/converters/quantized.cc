@@ -142,13 +142,18 @@ Values fake_quantize(NodeContext& c) {
     g.scale = c.reshape(g.scale, {}), g.zero_point = c.reshape(g.zero_point, {});
   return {rounded(c, x, g)};
 }
+Value with_grid(Expr y, const Grid& g) {
+  Value out(std::move(y));
+  out.grid = std::make_shared<TensorGrid>(TensorGrid{g.scale, g.zero_point, g.dtype});
+  return out;
+}
 Values make_quantized(NodeContext& c) {
   Grid g;
   g.dtype = integer_dtype(c, "dtype");
   std::tie(g.least, g.most) = whole_range(g.dtype);
   g.scale = scale_of(c, c.value("scale"));
   g.zero_point = zero_of(c, c.value("zero_point"));
-  return {rounded(c, c.tensor("self"), g)};
+  return {with_grid(rounded(c, c.tensor("self"), g), g)};
 }
 Values make_quantized_channels(NodeContext& c) {
   Grid g;
@@ -172,13 +177,13 @@ Values dequantize_value(NodeContext& c) {
 // ---- quantized: TorchScript's operators on real values on a grid
 
 // The last two arguments are the scale and zero point of the uint8 result.
-Expr on_grid(NodeContext& c, const Expr& y, size_t scale_at) {
+Value on_grid(NodeContext& c, const Expr& y, size_t scale_at) {
   if (c.argument_count() < scale_at + 2 || !c.positional(scale_at).expr) return y;  // same grid as the operand's
   Grid g;
   g.dtype = kUInt8;
   g.scale = scale_of(c, c.positional(scale_at));
   g.zero_point = zero_of(c, c.positional(scale_at + 1));
-  return rounded(c, y, g);
+  return with_grid(rounded(c, y, g), g);
 }
 
 Expr operand(NodeContext& c, size_t i) {
@@ -273,7 +278,13 @@ Values concatenated(NodeContext& c) {
   Expr y = with(c, "aten.cat.default", {{"tensors", parts}, {"dim", c.positional(1)}}).expr;
   return {on_grid(c, kRelu ? relu(c, y) : y, 2)};
 }
-Values relu6(NodeContext& c) { return {clipped(c, operand(c, 0), 0, 6)}; }
+// Bounds are rounded to the operand's grid, too.
+Value bounded(NodeContext& c, const Expr& y, const Value& operand) {
+  if (!operand.grid) return y;
+  const Grid g{operand.grid->scale, operand.grid->zero_point, operand.grid->dtype};
+  return with_grid(rounded(c, y, g), g);
+}
+Values relu6(NodeContext& c) { return {bounded(c, clipped(c, operand(c, 0), 0, 6), c.positional(0))}; }
 Values hardswish(NodeContext& c) {
   return {on_grid(c, with(c, "aten.hardswish.default", {{"self", c.positional(0)}}).expr, 1)};
 }
@@ -328,7 +339,9 @@ Values max_pool(NodeContext& c) {
   const char* names[] = {"self", "kernel_size", "stride", "padding", "dilation", "ceil_mode"};
   for (size_t i = 0; i < std::size(names) && i < c.argument_count(); ++i)
     arguments.emplace_back(names[i], c.positional(i));
-  return {with(c, kTarget, std::move(arguments))};
+  Value out = with(c, kTarget, std::move(arguments));
+  out.grid = c.positional(0).grid;
+  return {out};
 }
 constexpr char kMaxPool1d[] = "aten.max_pool1d.default", kMaxPool2d[] = "aten.max_pool2d.default",
                kMaxPool3d[] = "aten.max_pool3d.default";
@@ -384,8 +397,60 @@ constexpr ConverterEntry kQuantizedConverters[] = {
     {"quantized.max_pool3d", max_pool<kMaxPool3d>},
 };
 
+template <size_t kCount>
+bool among(const std::string_view (&names)[kCount], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+// The average of integers, rounded: sums of integers are exact, those of their real values are not, and halves are
+// common in averages of four.
+Values averaged(NodeContext& c, const Node& node, const NamedValues& arguments) {
+  const Value& self = arguments[0].second;
+  const Grid g{self.grid->scale, self.grid->zero_point, self.grid->dtype};
+  NamedValues of_integers = arguments;
+  of_integers[0].second = Value(c.call("nearbyint", {c.div(self.expr, g.scale)}));
+  const Values made = convert_resolved(c.place(), node, std::move(of_integers));
+  if (made.size() != 1 || !made[0].expr) c.fail("it averages a quantised tensor to several");
+  // Halves go to the even integer, which the zero point decides: PyTorch's mean adds it first, its pools after
+  // convolutions do not. (Those of tensors in contiguous memory do; the layout is none of a graph's business.)
+  const Expr shift = without_overload(node.target) == "aten.mean" ? c.cast(g.zero_point, kFloat32) : nullptr;
+  Expr y = c.call("nearbyint", {shift ? c.add(made[0].expr, shift) : made[0].expr});
+  if (shift) y = c.sub(y, shift);
+  return {with_grid(rounded(c, c.mul(y, g.scale), g), g)};
+}
+
 }  // namespace
 }  // namespace quantized_operators
+
+std::optional<Values> convert_on_grid(const Place& place, const Node& node, const NamedValues& arguments) {
+  namespace family = quantized_operators;
+  static constexpr std::string_view kAverages[] = {
+      "aten.mean",       "aten.adaptive_avg_pool1d", "aten.adaptive_avg_pool2d", "aten.adaptive_avg_pool3d",
+      "aten.avg_pool1d", "aten.avg_pool2d",          "aten.avg_pool3d",          "aten.upsample_bilinear2d"};
+  static constexpr std::string_view kBounds[] = {"aten.hardtanh", "aten.clamp", "aten.relu6"};
+  static constexpr std::string_view kKeeping[] = {"aten.relu",       "aten.max_pool1d",      "aten.max_pool2d",
+                                                  "aten.max_pool3d", "aten.flatten",         "aten.reshape",
+                                                  "aten.view",       "aten.permute",         "aten.transpose",
+                                                  "aten.squeeze",    "aten.unsqueeze",       "aten.slice",
+                                                  "aten.select",     "aten.contiguous",      "aten.clone",
+                                                  "aten.detach",     "aten.dropout",         "aten.expand",
+                                                  "aten.repeat",     "aten.channel_shuffle", "aten.upsample_nearest2d"};
+  const bool on_grid = !arguments.empty() && arguments[0].second.grid && arguments[0].second.expr &&
+                       is_complete(arguments[0].second.expr->type);
+  if (!on_grid) return std::nullopt;
+  const std::string_view op = without_overload(node.target);
+  NodeContext c(place, node, {});
+  if (family::among(kAverages, op)) return family::averaged(c, node, arguments);
+  const bool bounds = family::among(kBounds, op);
+  if (!bounds && !family::among(kKeeping, op)) return std::nullopt;
+  Values made = convert_resolved(place, node, arguments);
+  for (Value& v : made) {
+    if (!v.expr) continue;
+    if (bounds) v = family::bounded(c, v.expr, arguments[0].second);
+    v.grid = arguments[0].second.grid;
+  }
+  return made;
+}
 
 std::span<const ConverterEntry> quantized_converters() { return quantized_operators::kQuantizedConverters; }
 
