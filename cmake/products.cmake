@@ -7,17 +7,22 @@ foreach(room base runtime rpc)
     target_compile_options(tw_${room} PRIVATE -ffunction-sections -fdata-sections)
   endif()
 endforeach()
-file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc ${CMAKE_SOURCE_DIR}/src/runtime/classic/*.cc
-     ${CMAKE_SOURCE_DIR}/src/runtime/vm/*.cc
-     ${CMAKE_SOURCE_DIR}/src/base/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc)
-list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team|hash|small_float|vm/machine|vm/host_select|vm/host_tensors)\\.cc$")
-# Of the machine of byte code what is not hot, too; its instructions neither throw nor let through what others throw.
-list(APPEND tw_cold_sources ${CMAKE_SOURCE_DIR}/src/runtime/stackvm/machine.cc)
-foreach(part arithmetic memory conversions integers math)
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/runtime/stackvm/${part}.cc PROPERTIES COMPILE_OPTIONS
-                              "$<$<CONFIG:Release>:-fno-exceptions;-fno-asynchronous-unwind-tables;-fno-unwind-tables;$<IF:$<STREQUAL:${part},memory>,-O2,-Os>>")
+# The hot files are compiled for speed, one by one; the others together.
+set(tw_hot_sources src/runtime/executor_run.cc src/runtime/thread_team.cc src/base/hash.cc src/base/small_float.cc src/runtime/vm/machine.cc
+    src/runtime/vm/host_select.cc src/runtime/vm/host_tensors.cc)
+# The machine of byte code: its instructions neither throw nor let through what others throw.
+set(tw_byte_code_options -fno-exceptions -fno-asynchronous-unwind-tables -fno-unwind-tables)
+set(tw_byte_code_sources src/runtime/stackvm/arithmetic.cc src/runtime/stackvm/memory.cc src/runtime/stackvm/conversions.cc
+    src/runtime/stackvm/integers.cc src/runtime/stackvm/math.cc)
+list(TRANSFORM tw_hot_sources PREPEND ${CMAKE_SOURCE_DIR}/)
+list(TRANSFORM tw_byte_code_sources PREPEND ${CMAKE_SOURCE_DIR}/)
+set_source_files_properties(${tw_hot_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>")
+set_source_files_properties(${tw_byte_code_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${tw_byte_code_options}>")
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/runtime/stackvm/memory.cc PROPERTIES COMPILE_OPTIONS
+                            "$<$<CONFIG:Release>:${tw_byte_code_options};-O2>")
+foreach(room base runtime)
+  target_compile_options(tw_${room} PRIVATE "$<$<CONFIG:Release>:-Os>")
 endforeach()
-set_source_files_properties(${tw_cold_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 
 if(TARGET tw_runtime)
   # Its programs measure machines, the library does not.

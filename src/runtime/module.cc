@@ -23,7 +23,7 @@ std::string extension_of(const std::string& path) {
   return dot == std::string::npos || (slash != std::string::npos && dot < slash) ? "" : path.substr(dot + 1);
 }
 
-Diagnostic damaged(std::string what) {
+Diagnostic damaged_imports(std::string what) {
   return Diagnostic(ErrorCode::kBadArtifact, std::move(what), "imported modules", "export the library again");
 }
 
@@ -275,23 +275,23 @@ std::string save_import_tree(std::span<const ImportRecord> modules) {
 Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, const std::shared_ptr<Module>& library) {
   ByteReader in(std::as_bytes(std::span(bytes)));
   auto count = in.read<uint64_t>();
-  if (!in.ok() || count == 0 || count > kMostModules) return damaged("the number of imported modules is impossible");
+  if (!in.ok() || count == 0 || count > kMostModules) return damaged_imports("the number of imported modules is impossible");
   std::vector<std::shared_ptr<Module>> modules;
   for (uint64_t i = 0; i + 1 < count; ++i) {
     std::string key = in.read_string(256);
-    if (!in.ok()) return damaged("the list of imported modules ends early");
+    if (!in.ok()) return damaged_imports("the list of imported modules ends early");
     if (key == kLibraryRecord) {
       modules.push_back(library);
       continue;
     }
     uint64_t length = in.read<uint64_t>();
     auto data = in.take(length);
-    if (!in.ok()) return damaged(format("the module of type '{}' ends early", key));
+    if (!in.ok()) return damaged_imports(format("the module of type '{}' ends early", key));
     const std::string_view record(reinterpret_cast<const char*>(data.data()), data.size());
     modules.push_back(key == kLinkedRecord ? TW_TRY(linked_functions(library, record))
                                            : TW_TRY(load_module_binary(key, record)));
   }
-  if (in.read_string(256) != kTreeRecord) return damaged("the tree of imports is missing");
+  if (in.read_string(256) != kTreeRecord) return damaged_imports("the tree of imports is missing");
   std::vector<uint64_t> lists[2];
   for (auto& list : lists) {
     uint64_t n = in.read_count(8);
@@ -300,10 +300,10 @@ Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, const s
   const auto& [rows, flat] = lists;
   if (!in.ok() || in.remaining() != 0 || rows.size() != modules.size() + 1 || rows.front() != 0 ||
       rows.back() != flat.size() || !std::is_sorted(rows.begin(), rows.end()))
-    return damaged("the tree of imports is damaged");
+    return damaged_imports("the tree of imports is damaged");
   for (size_t parent = 0; parent < modules.size(); ++parent)
     for (uint64_t k = rows[parent]; k < rows[parent + 1]; ++k) {
-      if (flat[k] <= parent || flat[k] >= modules.size()) return damaged("the tree of imports is no tree");
+      if (flat[k] <= parent || flat[k] >= modules.size()) return damaged_imports("the tree of imports is no tree");
       TW_TRY_STATUS(modules[parent]->import_module(modules[flat[k]]));
     }
   return modules.empty() ? library : modules.front();

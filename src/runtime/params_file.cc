@@ -8,7 +8,7 @@
 namespace tilewright::runtime {
 namespace {
 
-Diagnostic damaged(std::string what) {
+Diagnostic damaged_params(std::string what) {
   return Diagnostic(ErrorCode::kBadArtifact, std::move(what), "params", "write the parameters again");
 }
 
@@ -16,18 +16,18 @@ Diagnostic damaged(std::string what) {
 
 Result<std::vector<NamedTensor>> read_params_file(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
-  if (in.read<uint64_t>() != kParamsMark) return damaged("this is not a .params file");
+  if (in.read<uint64_t>() != kParamsMark) return damaged_params("this is not a .params file");
   in.read<uint64_t>();
   uint64_t names = in.read_count(8);
   std::vector<std::string> list;
   for (uint64_t i = 0; i < names && in.ok(); ++i) list.push_back(in.read_string());
-  if (in.read<uint64_t>() != names || !in.ok()) return damaged("the list of names is damaged");
+  if (in.read<uint64_t>() != names || !in.ok()) return damaged_params("the list of names is damaged");
   std::vector<NamedTensor> tensors;
   for (auto& name : list) {
     TensorRecord record = TW_TRY(read_tensor_record(in, name, "params"));
     tensors.push_back({std::move(name), record.dtype, std::move(record.shape), record.data});
   }
-  if (in.remaining() != 0) return damaged(format("{} bytes follow the last tensor", in.remaining()));
+  if (in.remaining() != 0) return damaged_params(format("{} bytes follow the last tensor", in.remaining()));
   return tensors;
 }
 

@@ -21,11 +21,11 @@
 namespace tilewright::driver {
 namespace {
 
-using testing::command;
-using testing::read_file;
-using testing::Said;
-using testing::TempFolder;
-using testing::write_file;
+using tilewright::testing::command;
+using tilewright::testing::read_file;
+using tilewright::testing::Said;
+using tilewright::testing::TempFolder;
+using tilewright::testing::write_file;
 
 const std::string kModel = TW_TEST_DATA "/onnx/convnet.onnx";
 const std::string kShape = "x=1x3x8x8";

@@ -19,13 +19,13 @@ namespace tilewright::driver {
 namespace {
 
 using nlohmann::json;
-using testing::command;
-using testing::make_artifact;
-using testing::read_file;
-using testing::Said;
-using testing::small_model;
-using testing::TempFolder;
-using testing::write_file;
+using tilewright::testing::command;
+using tilewright::testing::make_artifact;
+using tilewright::testing::read_file;
+using tilewright::testing::Said;
+using tilewright::testing::small_model;
+using tilewright::testing::TempFolder;
+using tilewright::testing::write_file;
 
 const std::string kClassic = TW_TEST_DATA "/classic/";
 

@@ -19,8 +19,8 @@ namespace tilewright::driver {
 namespace {
 
 using namespace relay;
-using testing::command;
-using testing::Said;
+using tilewright::testing::command;
+using tilewright::testing::Said;
 
 class PassesCommandTest : public ::testing::Test {
  protected:

@@ -15,7 +15,7 @@
 
 namespace tilewright::driver {
 namespace {
-using namespace testing;
+using namespace tilewright::testing;
 
 TEST(PeakMemory, IsThatOfTheProcess) {
   TempFolder folder;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kLongestGraph = uint64_t{1} << 32;
 
-Diagnostic damaged(std::string what) {
+Diagnostic damaged_record(std::string what) {
   return Diagnostic(ErrorCode::kBadArtifact, std::move(what), "factory record", "export the model again");
 }
 
@@ -89,15 +89,15 @@ Result<FactoryRecord> read_factory_record(std::span<const std::byte> bytes, bool
   if (with_graph) record.graph_json = in.read_string(kLongestGraph);
   const auto count = in.read<uint64_t>();
   const uint64_t names = in.read_count(8);
-  if (!in.ok() || names != count) return damaged("the list of parameters is damaged");
+  if (!in.ok() || names != count) return damaged_record("the list of parameters is damaged");
   for (uint64_t i = 0; i < names && in.ok(); ++i) record.params.push_back({in.read_string(), {}, {}, {}});
-  if (!in.ok()) return damaged("the names of the parameters end early");
+  if (!in.ok()) return damaged_record("the names of the parameters end early");
   for (NamedTensor& t : record.params) {
     TensorRecord tensor = TW_TRY(read_tensor_record(in, t.name, "factory record"));
     t.dtype = tensor.dtype, t.shape = std::move(tensor.shape), t.data = tensor.data;
   }
   record.module_name = in.read_string();
-  if (!in.ok() || in.remaining() != 0) return damaged("the model's name is damaged");
+  if (!in.ok() || in.remaining() != 0) return damaged_record("the model's name is damaged");
   return record;
 }
 

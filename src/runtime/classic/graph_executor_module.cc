@@ -250,7 +250,7 @@ struct GraphExecutorFunctions {
 
 namespace {
 
-struct Entry {
+struct ExecutorFunction {
   const char* name;
   Result<Value> (*body)(GraphExecutorModule&, const Arguments&);
   int kinds;  // kinds of executors that have it
@@ -259,7 +259,7 @@ constexpr int kGraph = 1, kDebug = 2, kAot = 4, kLookInside = kGraph | kDebug, k
 int bit(GraphExecutorModule::Kind kind) { return 1 << static_cast<int>(kind); }
 
 using F = GraphExecutorFunctions;
-constexpr Entry kFunctions[] = {
+constexpr ExecutorFunction kFunctions[] = {
     {"set_input", F::set_input, kAll},
     {"set_input_zero_copy", F::set_input_zero_copy, kAll},
     {"set_output_zero_copy", F::set_output_zero_copy, kAll},
@@ -304,7 +304,7 @@ const Graph& GraphExecutorModule::graph() {
 }
 
 Result<FunctionRef> GraphExecutorModule::get_function(const std::string& name) {
-  for (const Entry& e : kFunctions)
+  for (const ExecutorFunction& e : kFunctions)
     if (name == e.name && (e.kinds & bit(kind_))) {
       auto self = std::static_pointer_cast<GraphExecutorModule>(shared_from_this());
       return make_function(name, [self, body = e.body](const Arguments& args) { return body(*self, args); });
