@@ -19,7 +19,9 @@ option(TILEWRIGHT_UNITY "Compile several files of a room together" ON)
 # Files whose names stand for other things elsewhere in their room: `using namespace tir` beside relay, constants of
 # one precision beside another's.
 # fmt, which is configured where it is compiled. And a parser that recurses: inlining across files would make its frames larger than the depth it allows has room for.
-set(tw_compiled_alone src/base/format.cc src/tir/parse.cc src/tir/parse_expr.cc src/lower/compute.cc src/lower/compute_elementwise.cc src/lower/compute_transform.cc
+# And the C interface, which the Python module takes from the shared runtime: together with anything else that it needs of the
+# runtime's archive, the module would get an interface, and a table of functions, of its own.
+set(tw_compiled_alone src/runtime/c_api.cc src/runtime/c_api_function.cc src/runtime/function.cc src/base/format.cc src/tir/parse.cc src/tir/parse_expr.cc src/lower/compute.cc src/lower/compute_elementwise.cc src/lower/compute_transform.cc
     src/codegen/llvm/math.cc src/codegen/llvm/math_double.cc src/codegen/llvm/math_inverse.cc)
 list(TRANSFORM tw_compiled_alone PREPEND ${CMAKE_SOURCE_DIR}/)
 set_source_files_properties(${tw_compiled_alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -102,12 +102,6 @@ std::string fresh_name(int descriptor) {
   return name + slashes() + std::to_string(descriptor);
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const auto& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, const LoadOptions& options) {
@@ -211,8 +205,8 @@ Status Artifact::take(const ArtifactTable& table, const LoadOptions& options) {
   if (auto missing = missing_cpu_features(plan->cpu_features); !missing.empty())
     return Diagnostic(
         ErrorCode::kCpuMismatch,
-        format("the model was compiled for '{}', and this machine lacks {}", plan->target, joined(missing)), path_,
-        "compile the model on this machine, or with --target for an older CPU");
+        format("the model was compiled for '{}', and this machine lacks {}", plan->target, comma_separated(missing)),
+        path_, "compile the model on this machine, or with --target for an older CPU");
   plan_ = std::move(*plan);
   for (uint64_t i = 0; table.kernels && i < table.kernel_count; ++i) kernels_.emplace_back(table.kernels[i]);
   params_ = static_cast<const std::byte*>(table.params);

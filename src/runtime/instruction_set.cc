@@ -7,15 +7,12 @@
 #include "base/formats/artifact.h"
 
 namespace tilewright::runtime {
-namespace {
 
-std::string joined(std::span<const std::string> names) {
+std::string comma_separated(std::span<const std::string> names) {
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
   return out;
 }
-
-}  // namespace
 
 Result<size_t> choose_instruction_set(std::span<const InstructionSetChoice> sets) {
   const char* given = std::getenv(kInstructionSetVariable);
@@ -27,10 +24,10 @@ Result<size_t> choose_instruction_set(std::span<const InstructionSetChoice> sets
     if (!forced.empty() && set.name != forced) continue;
     if (set.missing.empty()) return i;
     if (!forced.empty())
-      return Diagnostic(
-          ErrorCode::kCpuMismatch,
-          format("{} asks for '{}', and this machine lacks {}", kInstructionSetVariable, forced, joined(set.missing)),
-          {}, "leave the variable unset, or name another of the library's instruction sets");
+      return Diagnostic(ErrorCode::kCpuMismatch,
+                        format("{} asks for '{}', and this machine lacks {}", kInstructionSetVariable, forced,
+                               comma_separated(set.missing)),
+                        {}, "leave the variable unset, or name another of the library's instruction sets");
   }
   if (!forced.empty())
     return Diagnostic(ErrorCode::kInvalidArgument,
@@ -38,7 +35,7 @@ Result<size_t> choose_instruction_set(std::span<const InstructionSetChoice> sets
                       "it has " + names);
   return Diagnostic(ErrorCode::kCpuMismatch,
                     format("the model was compiled for {}, and this machine can run none of them: the last lacks {}",
-                           names, sets.empty() ? std::string() : joined(sets.back().missing)),
+                           names, sets.empty() ? std::string() : comma_separated(sets.back().missing)),
                     {}, "compile the model with --target for an older CPU, too");
 }
 

@@ -14,6 +14,8 @@ struct InstructionSetChoice {
   std::vector<std::string> missing;  // required features that this machine lacks
 };
 
+std::string comma_separated(std::span<const std::string> names);
+
 // The first that this machine supports, or the one named by TILEWRIGHT_ISA. Errors: InvalidArgument (no such name),
 // CpuMismatch.
 Result<size_t> choose_instruction_set(std::span<const InstructionSetChoice> sets);
