@@ -1,32 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random valid ONNX models: nodes over values of known type, each checked by the format's own shape inference."""
+import functools
+
+import ml_dtypes  # noqa: F401  names float types to numpy
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper, shape_inference
+from onnx import TensorProto, checker, helper, numpy_helper, shape_inference
 
-OPSET = 21
-FLOATS = ["float32", "float64", "float16"]
+# Mostly one that every engine knows; the oldest has operators that were taken out since, the newest those that came last.
+OPSETS = [21] * 8 + [13, 17, 18, 20, 23, 24, 25, 26, 26, 27, 9]
+DOMAINS = {"com.microsoft": 1, "ai.onnx.ml": 3, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1}
+FLOATS = ["float32", "float64", "float16", "bfloat16"]
 SIGNED = ["int8", "int16", "int32", "int64"]
 INTEGERS = SIGNED + ["uint8", "uint16", "uint32", "uint64"]
 NUMBERS = FLOATS + INTEGERS
 ALL = NUMBERS + ["bool"]
-ELEMENT = {name: helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in ALL}
+# Formats to store numbers in: cast to and from, moved, and quantised with.
+NARROW = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn", "int4", "uint4", "int2", "uint2"]
+ELEMENT = {name: helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in ALL + NARROW} | {"string": TensorProto.STRING}
 NAME = {v: k for k, v in ELEMENT.items()}
+SCHEMA_NAME = {"float": "float32", "double": "float64", "float4e2m1": "float4_e2m1fn"} | {n.replace("_", ""): n for n in NARROW if n.startswith("float8")}
+WORDS = ["", "a", "b", "cat", "Dog", "a b", "12", "-3", "naïve", "two words here"]
 
 
 class Impossible(Exception):
     """This operator does not fit what there is; another one is tried."""
 
 
-def allowed(op, version=OPSET):
-    """Dtypes by type variable, of those that numpy has."""
-    schema = onnx.defs.get_schema(op, version, "")
-    out = {}
-    for c in schema.type_constraints:
-        out[c.type_param_str] = [t[7:-1].replace("float)", "float32)").replace("double", "float64") for t in c.allowed_type_strs if t.startswith("tensor(")]
-        out[c.type_param_str] = [{"float": "float32"}.get(t, t) for t in out[c.type_param_str]]
-        out[c.type_param_str] = [t for t in out[c.type_param_str] if t in ELEMENT]
-    return out
+@functools.lru_cache(maxsize=None)
+def allowed(op, version, domain=""):
+    """Dtypes by type variable, of those above."""
+    try:
+        schema = onnx.defs.get_schema(op, version, domain)
+    except onnx.defs.SchemaError as e:
+        raise Impossible from e
+    names = lambda c: [SCHEMA_NAME.get(t[7:-1], t[7:-1]) for t in c.allowed_type_strs if t.startswith("tensor(")]
+    return {c.type_param_str: [n for n in names(c) if n in ELEMENT] for c in schema.type_constraints}
+
+
+def dtype_name(array):
+    return "string" if array.dtype.kind in "OUT" else str(array.dtype)
+
+
+def captured(graph):
+    """The names that a body of a control-flow node reads from outside."""
+    made, out = {v.name for v in graph.input} | {t.name for t in graph.initializer}, []
+    for node in graph.node:
+        out += [i for i in reads(node) if i not in made]
+        made |= set(node.output)
+    return out + [o.name for o in graph.output if o.name not in made]
+
+
+def reads(node):
+    """What a node reads, its bodies included."""
+    return [i for i in node.input if i] + [n for a in node.attribute if a.type == onnx.AttributeProto.GRAPH for n in captured(a.g)]
 
 
 class Model:
@@ -37,6 +64,7 @@ class Model:
         self.nodes, self.initializers, self.inputs, self.values = [], {}, {}, []
         self.unknown = []  # outputs whose sizes depend on data
         self.count = 0
+        self.opset = self.pick(OPSETS)
 
     # Choices.
     def chance(self, p):
@@ -62,9 +90,16 @@ class Model:
             out[int(np.argmax(out))] = self.integer(1, 3)
         return out
 
+    def types(self, op, variable="T"):
+        """What the operator takes for a type variable in this model's operator set."""
+        return allowed(op, self.opset).get(variable) or self.pick([])
+
     # Values.
     def data(self, dtype, shape, kind="any"):
-        r, d = self.random, np.dtype(dtype)
+        r = self.random
+        if dtype == "string":
+            return np.asarray([WORDS[i] for i in r.integers(len(WORDS), size=int(np.prod(shape, dtype=np.int64)))], object).reshape(shape)
+        d = np.dtype(dtype)
         if dtype == "bool":
             return np.asarray(r.random(shape) < 0.5)
         if d.kind in "iu":
@@ -87,16 +122,21 @@ class Model:
     def constant(self, array):
         name = self.fresh("c")
         self.initializers[name] = np.asarray(array)
-        return (name, str(self.initializers[name].dtype), list(self.initializers[name].shape))
+        return (name, dtype_name(self.initializers[name]), list(self.initializers[name].shape))
 
     def new(self, dtype, shape, kind="any", fixed=None):
         """A new graph input or initialiser."""
-        array = self.data(dtype, tuple(shape), kind)
+        if dtype in NARROW:  # engines take none of them from outside
+            source = self.data("int32" if "int" in dtype else "float32", tuple(shape))
+            return self.add("Cast", [self.given(source, fixed)], to=ELEMENT[dtype])[0]
+        return self.given(self.data(dtype, tuple(shape), kind), True if dtype == "string" else fixed)
+
+    def given(self, array, fixed=None):
         if fixed or (fixed is None and self.chance(0.4)):
             return self.constant(array)
         name = self.fresh("x")
         self.inputs[name] = array
-        self.values.append((name, str(array.dtype), list(array.shape)))
+        self.values.append((name, dtype_name(array), list(array.shape)))
         return self.values[-1]
 
     def value(self, dtypes, rank=None, low=0, high=6, test=lambda shape: True, make=None):
@@ -105,7 +145,7 @@ class Model:
         fits = [v for v in self.values if v[1] in dtypes and (rank is None or len(v[2]) == rank) and low <= len(v[2]) <= high and test(v[2])]
         if fits and self.chance(0.85):
             return fits[-1 - min(int(self.random.exponential(2)), len(fits) - 1)]
-        weights = [d for d in dtypes for _ in range(6 if d == "float32" else 1)]
+        weights = [d for d in dtypes for _ in range(24 if d == "float32" else 4 if d in ALL else 1)]
         for _ in range(20):
             shape = make() if make else self.shape(rank, low, min(high, 4))
             if test(shape):
@@ -126,10 +166,17 @@ class Model:
         return self.new(dtype, other, kind)
 
     # Nodes.
-    def add(self, op, inputs, outputs=1, keep=True, **attributes):
-        """Appends a node when shape inference says that it is valid."""
+    def add(self, op, inputs, outputs=1, keep=True, types=None, **attributes):
+        """Appends a node when shape inference says that it is valid; `types` are its outputs' where that does not know them."""
         names = [self.fresh() for _ in range(outputs)]
         node = helper.make_node(op, [i[0] if i else "" for i in inputs], names, **{k: v for k, v in attributes.items() if v is not None})
+        return self.append([node], inputs, names, keep, types)
+
+    def imports(self):
+        return [helper.make_opsetid("", self.opset)] + [helper.make_opsetid(d, v) for d, v in DOMAINS.items()]
+
+    def alone(self, nodes, inputs, names):
+        """The model of some nodes, and the values that it takes from outside."""
         given, constants, seen = [], [], set()
         for i in inputs:
             if not i or i[0] in seen:
@@ -138,37 +185,66 @@ class Model:
             if i[0] in self.initializers:
                 constants.append(numpy_helper.from_array(self.initializers[i[0]], i[0]))
             else:
-                given.append(helper.make_tensor_value_info(i[0], ELEMENT[i[1]], i[2]))
-        graph = helper.make_graph([node], "one", given, [onnx.ValueInfoProto(name=n) for n in names], constants)
+                given.append(i)
+        graph = helper.make_graph(nodes, "alone", [helper.make_tensor_value_info(n, ELEMENT[d], s) for n, d, s in given],
+                                  [onnx.ValueInfoProto(name=n) for n in names], constants)
+        model = helper.make_model(graph, opset_imports=self.imports())
+        model.ir_version = 10
+        return model, given
+
+    def append(self, nodes, inputs, names, keep=True, types=None):
+        """Appends nodes (several where what is between them is no tensor) and their outputs of the given names."""
+        model, _ = self.alone(nodes, inputs, names)
         try:
-            inferred = shape_inference.infer_shapes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)]), True, True, True)
+            for node in nodes:
+                if any(a.type == onnx.AttributeProto.GRAPH for a in node.attribute):
+                    allowed(node.op_type, self.opset, node.domain)  # the check knows no names from outside of a body
+                elif types is None or onnx.defs.has(node.op_type, node.domain):
+                    checker.check_node(node, self.context())
+            if types is None:
+                model = shape_inference.infer_shapes(model, True, True, True)
         except Exception as e:
             raise Impossible from e
         made, sizes = [], True
-        for o in inferred.graph.output:
+        for o, known in zip(model.graph.output, types or [None] * len(names)):
+            if known:
+                made.append((o.name, *known))
+                continue
             t = o.type.tensor_type
             if t.elem_type not in NAME or not t.HasField("shape"):
                 raise Impossible
             shape = [d.dim_value if d.HasField("dim_value") else -1 for d in t.shape.dim]
             sizes = sizes and -1 not in shape
-            if sizes and np.prod(shape, dtype=np.int64) > 60000:
-                raise Impossible
             made.append((o.name, NAME[t.elem_type], shape))
-        self.nodes.append(node)
+        if sizes and any(np.prod(s, dtype=np.int64) > 60000 for _, _, s in made):
+            raise Impossible
+        self.nodes.extend(nodes)
         (self.values if sizes and keep else self.unknown).extend(made)
         return made
 
+    def context(self):
+        out = checker.DEFAULT_CONTEXT.__class__()
+        out.ir_version = 10
+        out.opset_imports = {i.domain: i.version for i in self.imports()}
+        return out
+
     def proto(self, extra=1):
-        used = {i for n in self.nodes for i in n.input}
+        for v in [v for v in self.values if v[1] in NARROW and not any(v[0] in reads(n) for n in self.nodes)]:
+            self.add("Cast", [v], to=TensorProto.FLOAT)  # no engine gives these
+        used = {i for n in self.nodes for i in reads(n)}
         made = [v for v in self.values if v[0] not in self.inputs]
         outputs = [v for v in made if v[0] not in used]
-        outputs += [v for v in made if v[0] in used and self.chance(0.05 * extra)]
+        outputs += [v for v in made if v[0] in used and v[1] not in NARROW and self.chance(0.05 * extra)]
         outputs += self.unknown
+        constants = {n: a for n, a in self.initializers.items() if n in used}
+        as_nodes = [n for n in constants if self.chance(0.1)]
+        nodes = [helper.make_node("Constant", [], [n], value=numpy_helper.from_array(constants[n], n)) for n in as_nodes]
         graph = helper.make_graph(
-            self.nodes, "random", [helper.make_tensor_value_info(n, ELEMENT[str(a.dtype)], a.shape) for n, a in self.inputs.items() if n in used],
+            nodes + self.nodes, "random", [helper.make_tensor_value_info(n, ELEMENT[dtype_name(a)], a.shape) for n, a in self.inputs.items() if n in used],
             [helper.make_tensor_value_info(n, ELEMENT[d], [x if x >= 0 else None for x in s]) for n, d, s in outputs],
-            [numpy_helper.from_array(a, n) for n, a in self.initializers.items() if n in used])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="random")
+            [numpy_helper.from_array(a, n) for n, a in constants.items() if n not in as_nodes])
+        domains = {n.domain for n in self.nodes} | {m.domain for n in self.nodes for a in n.attribute for m in a.g.node}
+        model = helper.make_model(graph, opset_imports=[i for i in self.imports() if i.domain == "" or i.domain in domains], producer_name="random")
         model.ir_version = 10
         return model, {n: a for n, a in self.inputs.items() if n in used}
 
@@ -182,8 +258,20 @@ def can_broadcast(a, b):
     return np.prod([0 if 0 in (x, y) else max(x, y) for x, y in zip(a, b)], dtype=np.int64) <= 20000
 
 
+def attempt(m, build):
+    """Whether the builder could add its nodes; nothing stays of one that could not."""
+    before = (len(m.nodes), len(m.values), len(m.unknown), dict(m.inputs), dict(m.initializers))
+    try:
+        build(m)
+        return True
+    except Impossible:
+        del m.nodes[before[0]:], m.values[before[1]:], m.unknown[before[2]:]
+        m.inputs, m.initializers = before[3], before[4]
+        return False
+
+
 def random_model(seed, nodes=None):
-    from operators import TABLE  # the table needs Model's names
+    from tables import TABLE  # the tables need Model's names
     m = Model(seed)
     wanted = nodes or m.pick([1, 1, 2, 3, 4, 6, 8, 12, 20, 40])
     names = sorted(TABLE)
@@ -191,10 +279,5 @@ def random_model(seed, nodes=None):
     tries = 0
     while len(m.nodes) < wanted and tries < 40 * wanted + 100:
         tries += 1
-        before = (len(m.nodes), len(m.values), len(m.unknown), dict(m.inputs), dict(m.initializers))
-        try:
-            TABLE[m.pick(focus if m.chance(0.3) else names)](m)
-        except Impossible:
-            del m.nodes[before[0]:], m.values[before[1]:], m.unknown[before[2]:]
-            m.inputs, m.initializers = before[3], before[4]
+        attempt(m, TABLE[m.pick(focus if m.chance(0.3) else names)])
     return m.proto()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How to add one node of each ONNX operator to a random model."""
 import numpy as np
-from generate import ALL, FLOATS, INTEGERS, NUMBERS, SIGNED, Impossible, allowed, can_broadcast
+from generate import ALL, ELEMENT, FLOATS, INTEGERS, NUMBERS, Impossible, allowed
 
 TABLE = {}
 
@@ -14,15 +14,17 @@ def operator(*names):
     return keep
 
 
-def of(op, variable="T"):
-    return allowed(op)[variable]
+def setting(m, since, name, values):
+    """What became an input in some operator set: (inputs, attributes)."""
+    values = np.asarray(values, np.int64)
+    return ([m.constant(values)], {}) if m.opset >= since else ([], {name: values.tolist()})
 
 
 @operator("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "Log", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid",
-          "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "Not", "BitwiseNot", "Identity", "HardSwish", "Mish", "Selu", "Shape", "Size", "IsNaN")
+          "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "Not", "BitwiseNot", "Identity", "HardSwish", "Mish", "Selu", "Swish", "Shape", "Size", "IsNaN")
 def unary(m, op):
-    types = allowed(op)
-    a = m.value(types.get("T") or types.get("T1") or types["V"])
+    types = allowed(op, m.opset)
+    a = m.value(types.get("T") or types.get("T1") or types.get("V") or [])
     low, high = {"Acos": (-1, 1), "Asin": (-1, 1), "Acosh": (1, None), "Atanh": (-0.99, 0.99), "Log": (1e-3, None), "Sqrt": (0, None), "Exp": (None, 9), "Sinh": (-9, 9), "Cosh": (-9, 9)}.get(op, (None, None))
     if (low, high) != (None, None) and m.chance(0.95):  # numbers that are none spread over everything behind
         a = m.add("Clip", [a, None if low is None else m.constant(np.asarray(low, a[1])), None if high is None else m.constant(np.asarray(high, a[1]))])[0]
@@ -31,20 +33,20 @@ def unary(m, op):
 
 @operator("Elu", "Celu", "LeakyRelu", "ThresholdedRelu")
 def with_alpha(m, op):
-    m.add(op, [m.value(of(op))], alpha=m.pick([0.1, 0.5, 1.0, 2.0]))
+    m.add(op, [m.value(m.types(op))], alpha=m.pick([0.1, 0.5, 1.0, 2.0]))
 
 
 @operator("HardSigmoid", "Shrink", "Gelu", "IsInf")
 def with_options(m, op):
     extra = {"HardSigmoid": dict(alpha=0.3, beta=0.4), "Shrink": dict(lambd=0.5, bias=m.pick([0.0, 0.25])), "Gelu": dict(approximate=m.pick(["none", "tanh"])),
              "IsInf": dict(detect_negative=m.integer(0, 1))}[op]
-    m.add(op, [m.value(of(op, "T1" if op == "IsInf" else "T"))], **extra)
+    m.add(op, [m.value(m.types(op, "T1" if op == "IsInf" else "T"))], **extra)
 
 
 @operator("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Mean", "Sum", "PRelu", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater",
           "GreaterOrEqual", "Less", "LessOrEqual", "BitShift")
 def binary(m, op):
-    a = m.value(of(op))
+    a = m.value(m.types(op))
     kind = "positive" if op in ("Div", "Mod") and a[1] not in FLOATS else "count" if op in ("Pow", "BitShift") and a[1] not in FLOATS else "any"
     b = m.broadcast(a[1], a[2], kind)
     if op == "Pow" and a[1] not in FLOATS:
@@ -59,13 +61,16 @@ def binary(m, op):
 
 @operator("Where")
 def where(m, op):
-    a = m.value(of(op))
+    a = m.value(m.types(op))
     m.add(op, [m.broadcast("bool", a[2]), a, m.broadcast(a[1], a[2])])
 
 
 @operator("Clip")
 def clip(m, op):
-    a = m.value(of(op))
+    a = m.value(m.types(op))
+    if m.opset < 11:
+        m.add(op, [a], min=m.pick([None, -0.5]), max=m.pick([None, 2.0]))
+        return
     low = m.constant(m.data(a[1], (), "any")) if m.chance(0.7) else None
     high = m.constant(np.asarray(m.random.integers(2, 100), a[1])) if m.chance(0.7) else None
     m.add(op, [a, low, high])
@@ -73,9 +78,10 @@ def clip(m, op):
 
 @operator("Cast")
 def cast(m, op):
-    from generate import ELEMENT
-    a, to = m.value(ALL), m.pick(ALL)
-    if a[1] in FLOATS and to not in FLOATS and to != "bool":  # what does not fit has no meaning
+    a, to = m.value(m.types(op, "T1")), m.pick(m.types(op, "T2"))
+    if a[1] == "string" or to == "string":  # how a float is written has no rule
+        a, to = (a, m.pick(m.types(op, "T2"))) if a[1] in INTEGERS else (m.new("int64", m.shape()), "string")
+    if a[1] in FLOATS and to in INTEGERS:  # what does not fit has no meaning
         a = m.add("Where", [m.add("IsNaN", [a])[0], m.constant(np.asarray(0, a[1])), a])[0]
         a = m.add("Clip", [a, m.constant(np.asarray(0 if to[0] == "u" else -100, a[1])), m.constant(np.asarray(100, a[1]))])[0]
     m.add(op, [a], to=ELEMENT[to])
@@ -83,43 +89,44 @@ def cast(m, op):
 
 @operator("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
 def reduction(m, op):
-    a = m.value([d for d in of(op) if d in FLOATS or op not in ("ReduceLogSum", "ReduceLogSumExp", "ReduceL2")])  # rounded how, for integers?
+    a = m.value([d for d in m.types(op) if d in FLOATS or op not in ("ReduceLogSum", "ReduceLogSumExp", "ReduceL2")])  # rounded how, for integers?
     rank = len(a[2])
     axes = [int(k) - (rank if m.chance(0.3) else 0) for k in np.flatnonzero(m.random.random(rank) < 0.5)]
-    operands = [a, m.constant(np.asarray(axes, np.int64))] if axes or m.chance(0.3) else [a]
+    since = 13 if op == "ReduceSum" else 18
+    more, extra = setting(m, since, "axes", axes) if axes or (m.opset >= since and m.chance(0.3)) else ([], {})
     if 0 in a[2] and op in ("ReduceMax", "ReduceMin", "ReduceMean"):
         raise Impossible
-    m.add(op, operands, keepdims=m.integer(0, 1), noop_with_empty_axes=m.integer(0, 1))
+    m.add(op, [a] + more, keepdims=m.integer(0, 1), noop_with_empty_axes=m.integer(0, 1) if m.opset >= since else None, **extra)
 
 
 @operator("ArgMax", "ArgMin")
 def arg(m, op):
-    a = m.value(of(op), low=1, test=lambda s: 0 not in s)
-    m.add(op, [a], axis=m.integer(-len(a[2]), len(a[2]) - 1), keepdims=m.integer(0, 1), select_last_index=m.integer(0, 1))
+    a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
+    m.add(op, [a], axis=m.integer(-len(a[2]), len(a[2]) - 1), keepdims=m.integer(0, 1), select_last_index=m.integer(0, 1) if m.opset >= 12 else None)
 
 
-@operator("CumSum")
+@operator("CumSum", "CumProd")
 def cumulative(m, op):
-    a = m.value(of(op), low=1)
+    a = m.value(m.types(op), low=1)
     m.add(op, [a, m.constant(np.asarray(m.integer(-len(a[2]), len(a[2]) - 1), np.int64))], exclusive=m.integer(0, 1), reverse=m.integer(0, 1))
 
 
 @operator("TopK")
 def top(m, op):
-    a = m.value(of(op), low=1, test=lambda s: 0 not in s)
+    a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     axis = m.integer(-len(a[2]), len(a[2]) - 1)
     m.add(op, [a, m.constant(np.asarray([m.integer(1, a[2][axis])], np.int64))], 2, axis=axis, largest=m.integer(0, 1))
 
 
 @operator("Softmax", "LogSoftmax", "Hardmax")
 def softmax(m, op):
-    a = m.value(of(op), low=1)
+    a = m.value(m.types(op), low=1)
     m.add(op, [a], axis=m.integer(-len(a[2]), len(a[2]) - 1))
 
 
 @operator("Reshape")
 def reshape(m, op):
-    a = m.value(ALL)
+    a = m.value(m.types(op))
     n, to = int(np.prod(a[2], dtype=np.int64)), []
     if n == 0:
         to = [0 if m.chance(0.5) else d for d in m.random.permutation(a[2]).tolist()]
@@ -139,33 +146,34 @@ def reshape(m, op):
 
 @operator("Transpose")
 def transpose(m, op):
-    a = m.value(ALL)
+    a = m.value(m.types(op))
     m.add(op, [a], perm=[int(k) for k in m.random.permutation(len(a[2]))] if a[2] else None)
 
 
 @operator("Squeeze")
 def squeeze(m, op):
-    a = m.value(ALL)
+    a = m.value(m.types(op))
     axes = [k for k, d in enumerate(a[2]) if d == 1 and m.chance(0.7)]
-    m.add(op, [a, m.constant(np.asarray(axes, np.int64))] if axes else [a])
+    more, extra = setting(m, 13, "axes", axes) if axes else ([], {})
+    m.add(op, [a] + more, **extra)
 
 
 @operator("Unsqueeze")
 def unsqueeze(m, op):
-    a = m.value(ALL, high=5)
-    axes = sorted(set(m.integer(0, len(a[2])) for _ in range(m.integer(1, 2))))
-    m.add(op, [a, m.constant(np.asarray(axes, np.int64))])
+    a = m.value(m.types(op), high=5)
+    more, extra = setting(m, 13, "axes", sorted(set(m.integer(0, len(a[2])) for _ in range(m.integer(1, 2)))))
+    m.add(op, [a] + more, **extra)
 
 
 @operator("Flatten")
 def flatten(m, op):
-    a = m.value(ALL)
+    a = m.value(m.types(op))
     m.add(op, [a], axis=m.integer(-len(a[2]), len(a[2])))
 
 
 @operator("Concat")
 def concat(m, op):
-    a = m.value(ALL, low=1)
+    a = m.value(m.types(op), low=1)
     axis = m.integer(-len(a[2]), len(a[2]) - 1)
     parts = [a]
     for _ in range(m.integer(1, 3)):
@@ -178,18 +186,21 @@ def concat(m, op):
 
 @operator("Split")
 def split(m, op):
-    a = m.value(ALL, low=1, test=lambda s: max(s) > 1)
+    a = m.value(m.types(op), low=1, test=lambda s: max(s) > 1)
     axis = m.pick([k for k, d in enumerate(a[2]) if d > 1])
     cut = m.integer(1, a[2][axis] - 1)
     if m.chance(0.5):
-        m.add(op, [a, m.constant(np.asarray([cut, a[2][axis] - cut], np.int64))], 2, axis=axis)
+        more, extra = setting(m, 13, "split", [cut, a[2][axis] - cut])
+        m.add(op, [a] + more, 2, axis=axis, **extra)
     else:
-        m.add(op, [a], 2, axis=axis, num_outputs=2)
+        if m.opset < 18 and a[2][axis] % 2:
+            raise Impossible
+        m.add(op, [a], 2, axis=axis, num_outputs=2 if m.opset >= 18 else None)
 
 
 @operator("Slice")
 def slice_(m, op):
-    a = m.value(ALL, low=1)
+    a = m.value(m.types(op), low=1)
     axes = [k for k in range(len(a[2])) if m.chance(0.6)] or [0]
     starts, ends, steps = [], [], []
     for k in axes:
@@ -203,38 +214,41 @@ def slice_(m, op):
 
 @operator("Pad")
 def pad(m, op):
-    a = m.value(of(op), low=1, test=lambda s: 0 not in s)
-    mode = m.pick(["constant", "constant", "reflect", "edge", "wrap"])
+    a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
+    mode = m.pick(["constant", "constant", "reflect", "edge"] + (["wrap"] if m.opset >= 19 else []))
     widths = [m.integer(-1 if mode == "constant" else 0, min(3, d - 1) if mode in ("reflect", "wrap") else 3) if m.chance(0.6) else 0 for d in a[2] * 2]
     if any(d + b + e < 1 for d, b, e in zip(a[2], widths, widths[len(a[2]):])):
         raise Impossible
+    if m.opset < 11:
+        m.add(op, [a], pads=widths, mode=mode)
+        return
     m.add(op, [a, m.constant(np.asarray(widths, np.int64))] + ([m.constant(m.data(a[1], ()))] if mode == "constant" and m.chance(0.5) else []), mode=mode)
 
 
 @operator("Tile")
 def tile(m, op):
-    a = m.value(ALL, low=1)
+    a = m.value(m.types(op), low=1)
     m.add(op, [a, m.constant(np.asarray([m.integer(1, 3) for _ in a[2]], np.int64))])
 
 
 @operator("Expand")
 def expand(m, op):
-    a = m.value(ALL)
+    a = m.value(m.types(op))
     to = [m.size() if d == 1 else d if m.chance(0.7) else 1 for d in a[2]]
     m.add(op, [a, m.constant(np.asarray(([m.integer(1, 3)] if m.chance(0.3) else []) + to, np.int64))])
 
 
 @operator("Gather")
 def gather(m, op):
-    a = m.value(ALL, low=1, test=lambda s: 0 not in s)
+    a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     axis = m.integer(-len(a[2]), len(a[2]) - 1)
-    index = m.random.integers(-a[2][axis], a[2][axis], m.shape(None, 0, 2))
+    index = m.random.integers(-a[2][axis] if m.opset >= 11 else 0, a[2][axis], m.shape(None, 0, 2))
     m.add(op, [a, m.constant(np.asarray(index, m.pick([np.int64, np.int32])))], axis=axis)
 
 
 @operator("GatherElements")
 def gather_elements(m, op):
-    a = m.value(ALL, low=1, test=lambda s: 0 not in s)
+    a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     axis = m.integer(-len(a[2]), len(a[2]) - 1)
     shape = [m.integer(1, d) for d in a[2]]
     m.add(op, [a, m.constant(np.asarray(m.random.integers(-a[2][axis], a[2][axis], shape), np.int64))], axis=axis)
@@ -242,28 +256,33 @@ def gather_elements(m, op):
 
 @operator("GatherND")
 def gather_nd(m, op):
-    a = m.value(ALL, low=1, test=lambda s: 0 not in s)
+    a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     depth = m.integer(1, len(a[2]))
     outer = m.shape(None, 0, 2)
     m.add(op, [a, m.constant(np.stack([m.random.integers(-d, d, outer) for d in a[2][:depth]], -1).astype(np.int64))])
 
 
-@operator("ScatterElements")
+def reductions(m, since):
+    """How scattered values meet what is there, by operator set."""
+    return [None] + (["none", "add", "mul"] if m.opset >= since else []) + (["max", "min"] if m.opset >= 18 else [])
+
+
+@operator("ScatterElements", "Scatter")
 def scatter_elements(m, op):
-    a = m.value(ALL, low=1, test=lambda s: 0 not in s)
+    a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     axis = m.integer(0, len(a[2]) - 1)
     shape = [m.integer(1, d) for d in a[2]]
     index = np.argsort(m.random.random([a[2][axis] if k == axis else d for k, d in enumerate(shape)]), axis).take(np.arange(shape[axis]), axis)
-    reduction = m.pick(["none", "add", "mul", "max", "min"]) if a[1] in NUMBERS and a[1] != "float16" else "none"
+    reduction = m.pick(reductions(m, 16)) if a[1] in NUMBERS else None
     m.add(op, [a, m.constant(index.astype(np.int64)), m.new(a[1], shape)], axis=axis, reduction=reduction)
 
 
 @operator("ScatterND")
 def scatter_nd(m, op):
-    a = m.value(ALL, low=1, test=lambda s: 0 not in s)
+    a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     rows = m.integer(1, a[2][0])
     index = m.random.permutation(a[2][0])[:rows].reshape(-1, 1)
-    m.add(op, [a, m.constant(index.astype(np.int64)), m.new(a[1], [rows] + a[2][1:])], reduction=m.pick(["none", "add", "mul"]) if a[1] in NUMBERS and a[1] != "float16" else "none")
+    m.add(op, [a, m.constant(index.astype(np.int64)), m.new(a[1], [rows] + a[2][1:])], reduction=m.pick(reductions(m, 16)) if a[1] in NUMBERS else None)
 
 
 @operator("DepthToSpace", "SpaceToDepth")
@@ -271,13 +290,13 @@ def blocks(m, op):
     b = m.pick([2, 3])
     test = (lambda s: s[1] > 0 and s[1] % (b * b) == 0) if op == "DepthToSpace" else (lambda s: s[2] % b == 0 and s[3] % b == 0)
     make = lambda: [m.integer(1, 2), b * b * m.integer(1, 3), m.integer(1, 5), m.integer(1, 5)] if op == "DepthToSpace" else [1, m.integer(1, 20), b * m.integer(1, 4), b * m.integer(1, 4)]
-    a = m.value([d for d in of(op) if d in ("float32", "float64", "float16", "int32", "uint8")], 4, test=test, make=make)
+    a = m.value(m.types(op), 4, test=test, make=make)
     m.add(op, [a], blocksize=b, **(dict(mode=m.pick(["DCR", "CRD"])) if op == "DepthToSpace" else {}))
 
 
 @operator("ReverseSequence")
 def reverse_sequence(m, op):
-    a = m.value(ALL, low=2, test=lambda s: 0 not in s[:2])
+    a = m.value(m.types(op), low=2, test=lambda s: 0 not in s[:2])
     t, b = m.pick([(0, 1), (1, 0)])
     m.add(op, [a, m.constant(m.random.integers(1, a[2][t] + 1, a[2][b]).astype(np.int64))], time_axis=t, batch_axis=b)
 
@@ -285,42 +304,42 @@ def reverse_sequence(m, op):
 @operator("ConstantOfShape")
 def constant_of_shape(m, op):
     from onnx import numpy_helper
-    m.add(op, [m.constant(np.asarray(m.shape(None, 0, 3), np.int64))], value=numpy_helper.from_array(m.data(m.pick(ALL), (1,))))
+    m.add(op, [m.constant(np.asarray(m.shape(None, 0, 3), np.int64))], value=numpy_helper.from_array(m.data(m.pick([d for d in m.types(op, "T2") if d in ALL]), (1,))))
 
 
 @operator("Range")
 def range_(m, op):
-    d = m.pick(["int32", "int64", "float32", "float64", "int16"])
+    d = m.pick(m.types(op))
     m.add(op, [m.constant(np.asarray(v, d)) for v in (m.integer(-3, 3), m.integer(4, 12), m.integer(1, 3))])
 
 
 @operator("OneHot")
 def one_hot(m, op):
-    index = m.value(["int64", "int32"], high=3)
-    d = m.pick(["float32", "int64", "int32"])
-    m.add(op, [index, m.constant(np.asarray(m.integer(1, 6), np.int64)), m.constant(m.data(d, (2,)))], axis=m.integer(-len(index[2]) - 1, len(index[2])))
+    index = m.value(m.types(op, "T1"), high=3)
+    d = m.pick(m.types(op, "T3"))
+    m.add(op, [index, m.constant(np.asarray(m.integer(1, 6), m.pick([d for d in m.types(op, "T2") if d in NUMBERS]))), m.constant(m.data(d, (2,)))], axis=m.integer(-len(index[2]) - 1, len(index[2])))
 
 
 @operator("EyeLike")
 def eye(m, op):
-    m.add(op, [m.value(["float32", "int64", "int32", "float64"], 2)], k=m.integer(-2, 2))
+    m.add(op, [m.value(m.types(op, "T1"), 2)], k=m.integer(-2, 2), dtype=ELEMENT[m.pick(m.types(op, "T2"))] if m.chance(0.4) else None)
 
 
 @operator("Trilu")
 def trilu(m, op):
-    a = m.value(ALL, low=2)
+    a = m.value(m.types(op), low=2)
     m.add(op, [a] + ([m.constant(np.asarray(m.integer(-3, 3), np.int64))] if m.chance(0.6) else []), upper=m.integer(0, 1))
 
 
 @operator("CenterCropPad")
 def center_crop_pad(m, op):
-    a = m.value(NUMBERS, low=1, test=lambda s: 0 not in s)
+    a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     m.add(op, [a, m.constant(np.asarray([m.integer(1, 9) for _ in a[2]], np.int64))])
 
 
 @operator("NonZero", "Unique", "Compress")
 def unknown_sizes(m, op):
-    a = m.value({"NonZero": ALL, "Unique": ["float32", "int64", "int8", "float64"], "Compress": ALL}[op], low=1)
+    a = m.value(m.types(op), low=1)
     if op == "Compress":
         m.add(op, [a, m.like("bool", [a[2][0]])], axis=0, keep=False)
     elif op == "Unique":
@@ -345,7 +364,7 @@ def window(m, sizes, dilate=True):
 
 @operator("Conv")
 def conv(m, op):
-    x = picture(m, of(op))
+    x = picture(m, m.types(op))
     w = window(m, x[2][2:])
     groups = m.pick([g for g in (1, 1, x[2][1], 2, 3, 4) if x[2][1] % g == 0])
     out = groups * m.pick([1, 1, 2, 3, 5, 8, 16] if groups < 8 else [1, 2])
@@ -358,7 +377,7 @@ def conv(m, op):
 
 @operator("ConvTranspose")
 def conv_transpose(m, op):
-    x = picture(m, of(op))
+    x = picture(m, m.types(op))
     w = window(m, [9 for _ in x[2][2:]])
     groups = m.pick([g for g in (1, 1, x[2][1], 2) if x[2][1] % g == 0])
     out = m.pick([1, 1, 2, 3, 8, 16] if groups < 8 else [1, 2])
@@ -370,31 +389,31 @@ def conv_transpose(m, op):
 
 @operator("MaxPool", "AveragePool", "LpPool")
 def pool(m, op):
-    x = picture(m, of(op))
+    x = picture(m, m.types(op))
     w = window(m, x[2][2:])
     extra = dict(ceil_mode=m.integer(0, 1))
     if op == "AveragePool":
         extra["count_include_pad"] = m.integer(0, 1)
     if op == "LpPool":
         extra["p"] = m.integer(1, 3)
-    m.add(op, [x], 2 if op == "MaxPool" and x[1] in ("float32", "float64") and m.chance(0.2) else 1, **extra, **w)
+    m.add(op, [x], 2 if op == "MaxPool" and m.chance(0.2) else 1, **extra, **w)
 
 
-@operator("GlobalAveragePool", "GlobalMaxPool")
+@operator("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
 def global_pool(m, op):
-    m.add(op, [picture(m, of(op))])
+    m.add(op, [picture(m, m.types(op))], **(dict(p=m.integer(1, 3)) if op == "GlobalLpPool" else {}))
 
 
 @operator("BatchNormalization", "InstanceNormalization", "GroupNormalization", "LRN", "MeanVarianceNormalization")
 def normalization(m, op):
-    x = picture(m, ["float32", "float64", "float16"] if op not in ("LRN", "MeanVarianceNormalization") else ["float32"])
+    x = picture(m, m.types(op))
     c = x[2][1]
     if op == "BatchNormalization":
         m.add(op, [x] + [m.new(x[1], [c], k, True) for k in ("any", "any", "any", "positive")])
     elif op == "InstanceNormalization":
         m.add(op, [x, m.new(x[1], [c]), m.new(x[1], [c])])
     elif op == "GroupNormalization":
-        m.add(op, [x, m.new(x[1], [c]), m.new(x[1], [c])], num_groups=m.pick([g for g in (1, 2, 4, c) if c % g == 0]))
+        m.add(op, [x, m.new(x[1], [c]), m.new(x[1], [c])], num_groups=m.pick([g for g in (1, 2, 4, c) if c % g == 0]), types=[x[1:]])
     elif op == "LRN":
         m.add(op, [x], size=m.pick([1, 3, 5]))
     else:
@@ -405,22 +424,20 @@ def normalization(m, op):
 
 @operator("LayerNormalization", "RMSNormalization")
 def layer_normalization(m, op):
-    if op == "RMSNormalization":
-        raise Impossible  # a later opset's
-    x = m.value(["float32", "float64", "float16"], low=1, test=lambda s: 0 not in s)
+    x = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     axis = m.integer(0, len(x[2]) - 1)
-    m.add(op, [x, m.new(x[1], x[2][axis:])] + ([m.new(x[1], x[2][axis:])] if m.chance(0.6) else []), axis=axis - (len(x[2]) if m.chance(0.5) else 0))
+    m.add(op, [x, m.new(x[1], x[2][axis:])] + ([m.new(x[1], x[2][axis:])] if op == "LayerNormalization" and m.chance(0.6) else []), axis=axis - (len(x[2]) if m.chance(0.5) else 0))
 
 
 @operator("LpNormalization")
 def lp(m, op):
-    x = m.value(["float32", "float64"], low=1, test=lambda s: 0 not in s)
+    x = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     m.add(op, [x], axis=m.integer(-len(x[2]), len(x[2]) - 1), p=m.integer(1, 2))
 
 
 @operator("Gemm")
 def gemm(m, op):
-    a = m.value(of(op), 2)
+    a = m.value(m.types(op), 2)
     ta, tb = m.integer(0, 1), m.integer(0, 1)
     k, rows, n = a[2][0 if ta else 1], a[2][1 if ta else 0], m.size()
     b = m.new(a[1], [n, k] if tb else [k, n], fixed=m.chance(0.7))
@@ -433,7 +450,7 @@ def gemm(m, op):
 
 @operator("MatMul")
 def matmul(m, op):
-    a = m.value(of(op), low=1, high=4)
+    a = m.value(m.types(op), low=1, high=4)
     if len(a[2]) == 1:
         b = m.new(a[1], m.pick([[a[2][0]], [a[2][0], m.size()], [2, a[2][0], m.size()]]))
     else:
@@ -461,12 +478,18 @@ def quantize(m, op):
     if op == "DynamicQuantizeLinear":
         m.add(op, [m.value(["float32"], low=1, test=lambda s: 0 not in s)], 3)
         return
-    x = m.value(["float32"] if op == "QuantizeLinear" else ["int8", "uint8", "int32"])
-    axis = m.integer(0, len(x[2]) - 1) if x[2] and m.chance(0.4) else None
-    shape = () if axis is None else (x[2][axis],)
-    zero = "int32" if x[1] == "int32" else x[1] if op == "DequantizeLinear" else m.pick(["int8", "uint8"])
-    point = np.zeros(shape, np.int32) if zero == "int32" else m.data(zero, shape)
-    m.add(op, [x, m.constant(np.asarray(m.data("float32", shape, "positive") * np.float32(0.1), np.float32)), m.constant(point)], axis=axis)
+    quantizes = op == "QuantizeLinear"
+    stored = m.types(op, ("T3" if m.opset >= 23 else "T2") if quantizes else "T1" if m.opset >= 19 else "T")
+    real = m.pick(m.types(op, "T1" if quantizes else "T2")) if m.opset >= 19 and m.chance(0.4) else "float32"
+    x = m.value([real] if quantizes else stored)
+    axis = m.integer(0, len(x[2]) - 1) if x[2] and m.opset >= 13 and m.chance(0.4) else None
+    block = m.pick([None, 2, 3]) if axis is not None and m.opset >= 21 and x[2][axis] > 0 else None
+    shape = () if axis is None else (x[2][axis],) if block is None else [-(-d // block) if k == axis else d for k, d in enumerate(x[2])]
+    zero = m.pick(stored) if quantizes else x[1]
+    scale = m.constant(np.asarray(m.data(real, shape, "positive").astype(np.float32) * np.float32(0.1), np.dtype(real)))
+    none = zero == "int32" or zero.startswith("float") or (not quantizes and m.chance(0.2))
+    point = np.zeros(shape, np.dtype(zero)) if none else m.data(zero, shape) if zero in ALL else np.ones(shape, np.dtype(zero))
+    m.add(op, [x, scale, m.constant(point)], axis=axis, block_size=block)
 
 
 @operator("QLinearMatMul", "QLinearConv")
@@ -487,7 +510,7 @@ def quantized_product(m, op):
 
 @operator("Resize")
 def resize(m, op):
-    x = picture(m, ["float32"], m.pick([1, 2, 2]))
+    x = picture(m, [d for d in m.types(op, "T1") if d in NUMBERS] if m.chance(0.3) else ["float32"], m.pick([1, 2, 2]))
     mode = m.pick(["nearest", "linear", "cubic"]) if len(x[2]) == 4 else m.pick(["nearest", "linear"])
     n = len(x[2]) - 2
     extra = dict(mode=mode, coordinate_transformation_mode=m.pick(["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]))
@@ -502,14 +525,14 @@ def resize(m, op):
 
 @operator("GridSample")
 def grid_sample(m, op):
-    x = picture(m, ["float32", "float64"], 2)
-    grid = m.constant(m.random.uniform(-1.2, 1.2, [x[2][0], m.integer(1, 6), m.integer(1, 6), 2]).astype(x[1]))
-    m.add(op, [x, grid], mode=m.pick(["linear", "nearest", "cubic"]), padding_mode=m.pick(["zeros", "border", "reflection"]), align_corners=m.integer(0, 1))
+    x = picture(m, [d for d in m.types(op, "T1") if d in FLOATS], 2)
+    grid = m.constant(m.random.uniform(-1.2, 1.2, [x[2][0], m.integer(1, 6), m.integer(1, 6), 2]).astype(m.pick([x[1], "float32"])))
+    m.add(op, [x, grid], mode=m.pick(["linear", "nearest", "cubic"] if m.opset >= 20 else ["bilinear", "nearest", "bicubic"]), padding_mode=m.pick(["zeros", "border", "reflection"]), align_corners=m.integer(0, 1))
 
 
 @operator("Einsum")
 def einsum(m, op):
-    a = m.value(["float32", "float64", "int32"], 3)
+    a = m.value(m.types(op), 3)
     i, j, k = a[2]
     text, shapes = m.pick([("ijk,ikl->ijl", [[i, k, 3]]), ("ijk->kji", []), ("ijk,k->ij", [[k]]), ("ijk,ljk->il", [[4, j, k]]), ("ijk->", []), ("ijk,ijk->jk", [[i, j, k]])])
     m.add(op, [a] + [m.new(a[1], s) for s in shapes], equation=text)
@@ -517,30 +540,30 @@ def einsum(m, op):
 
 @operator("RNN", "GRU", "LSTM")
 def recurrent(m, op):
-    x = m.value(["float32"], 3, test=lambda s: 0 not in s and s[0] < 10)
+    x = m.value(m.types(op) if m.chance(0.3) else ["float32"], 3, test=lambda s: 0 not in s and s[0] < 10)
     steps, batch, size = x[2]
     hidden, gates = m.integer(1, 9), {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
     direction = m.pick(["forward", "reverse", "bidirectional"])
     d = 2 if direction == "bidirectional" else 1
     fixed = m.chance(0.9)
-    operands = [x, m.new("float32", [d, gates * hidden, size], fixed=fixed), m.new("float32", [d, gates * hidden, hidden], fixed=fixed)]
+    operands = [x, m.new(x[1], [d, gates * hidden, size], fixed=fixed), m.new(x[1], [d, gates * hidden, hidden], fixed=fixed)]
     if m.chance(0.6):
-        operands.append(m.new("float32", [d, 2 * gates * hidden], fixed=fixed))
+        operands.append(m.new(x[1], [d, 2 * gates * hidden], fixed=fixed))
     m.add(op, operands, 3 if op == "LSTM" else 2, hidden_size=hidden, direction=direction, **(dict(linear_before_reset=m.integer(0, 1)) if op == "GRU" else {}))
 
 
 @operator("Dropout")
 def dropout(m, op):
-    m.add(op, [m.value(FLOATS)])
+    m.add(op, [m.value(m.types(op))])
 
 
 @operator("Det")
 def det(m, op):
     n = m.integer(1, 4)
-    m.add(op, [m.value(["float32"], low=2, high=4, test=lambda s: s[-1] == s[-2] and 0 < s[-1] < 5, make=lambda: m.shape(None, 0, 2)[:2] + [n, n])])
+    m.add(op, [m.value(m.types(op), low=2, high=4, test=lambda s: s[-1] == s[-2] and 0 < s[-1] < 5, make=lambda: m.shape(None, 0, 2)[:2] + [n, n])])
 
 
 @operator("CastLike")
 def cast_like(m, op):
     a = m.value(INTEGERS + ["bool"])
-    m.add(op, [a, m.value(ALL)])
+    m.add(op, [a, m.value([d for d in m.types(op, "T2") if d in ALL])])

@@ -27,7 +27,7 @@ SKIPPED = 77
 try:
     import numpy as np
     import onnx
-    from onnx import helper
+    from onnx import helper, numpy_helper
 except ImportError as e:
     venv = HERE.parents[2] / ".cache/venv/bin/python"
     if venv.exists() and pathlib.Path(sys.prefix) != venv.parents[1]:
@@ -37,6 +37,7 @@ except ImportError as e:
 import generate
 from runner import Runner, default_program, judge
 
+READABLE = {generate.ELEMENT[d] for d in [*generate.ALL, "string"]}
 KNOWN = HERE / "expected_failures.txt"
 
 
@@ -44,9 +45,10 @@ def cut(model, inputs, kept, values):
     """The model of some of its nodes; what the others made becomes inputs with the given values."""
     graph = model.graph
     made = {o for n in kept for o in n.output if o}
-    needed = [i for n in kept for i in n.input if i and i not in made]
+    needed = [i for n in kept for i in generate.reads(n) if i not in made]
     constants = {t.name: t for t in graph.initializer}
-    used = {i for n in kept for i in n.input}
+    constants |= {i: numpy_helper.from_array(values[i], i) for i in needed if i not in constants and values[i].dtype.kind in "OUT"}  # text
+    used = {i for n in kept for i in generate.reads(n)}
     types = {v.name: v for v in list(graph.output) + list(graph.value_info)}
     outputs = [o for n in kept for o in n.output if o and o not in used] or [kept[-1].output[0]]
     given = {i: values[i] for i in dict.fromkeys(needed) if i not in constants}
@@ -65,7 +67,7 @@ def all_values(model, inputs):
     del whole.graph.output[:]
     whole.graph.output.extend(list(inferred.graph.output))
     named = {o.name for o in whole.graph.output}
-    whole.graph.output.extend(v for v in inferred.graph.value_info if v.name not in named and v.type.tensor_type.elem_type)
+    whole.graph.output.extend(v for v in inferred.graph.value_info if v.name not in named and v.type.tensor_type.elem_type in READABLE)
     from runner import onnxruntime_outputs
     names = [o.name for o in whole.graph.output]
     results = onnxruntime_outputs(whole, inputs)
@@ -125,11 +127,17 @@ def save(folder, name, model, inputs):
     np.savez(folder / f"{name}.npz", **inputs)
 
 
+def load(path):
+    """A kept model and its inputs, whose dtypes .npz does not always know."""
+    model, stored = onnx.load(path), np.load(path.with_suffix(".npz"))
+    dtypes = {v.name: helper.tensor_dtype_to_np_dtype(v.type.tensor_type.elem_type) for v in model.graph.input}
+    return model, {n: stored[n].view(dtypes[n]) if stored[n].dtype.kind == "V" else stored[n] for n in stored.files}
+
+
 def replay(runner, folder):
     bad = 0
     for path in sorted(pathlib.Path(folder).glob("*.onnx")):
-        inputs = dict(np.load(path.with_suffix(".npz")))
-        found = judge(runner, onnx.load(path), inputs)
+        found = judge(runner, *load(path))
         print(f"{'ok  ' if not found else 'FAIL'} {path.stem}{': ' + ': '.join(found) if found else ''}", flush=True)
         bad += found is not None
     return bad
