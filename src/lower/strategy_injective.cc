@@ -163,16 +163,24 @@ tir::Stmt plain_copy(const GroupScope& scope, const topi::KernelContext& context
   return topi::injective(topi::flattened(out), topi::view_operand(topi::flattened(in)), config, context);
 }
 
-// For pure data movement, vectors as long as narrow elements allow; 0: the usual length.
-int lanes_for_moving(const GroupScope& scope, const Target& target) {
+// Vectors as long as narrow elements allow, for moves and for what integers compute in their own width; 0: the usual
+// length, which counts elements of 32 bits.
+int lanes_for_narrow(const GroupScope& scope, const Target& target) {
   static constexpr std::string_view kMoves[] = {"concatenate", "split",   "strided_slice", "nn.pad",
                                                 "tile",        "reshape", "broadcast_to",  "expand_dims"};
   int bits = 0;
+  bool moves = true, floats = false;
   for (const Expr& e : relay::post_order(scope.group().function->body)) {
-    if (called_op(e) && !is_one_of(e, kMoves)) return 0;
-    if (const auto* type = as_tensor(e->type)) bits = std::max<int>(bits, type->dtype.bits);
+    if (const OpDef* op = called_op(e); op && !is_one_of(e, kMoves)) {
+      if (op->pattern > OpPattern::kBroadcast) return 0;
+      moves = false;
+    }
+    if (const auto* type = as_tensor(e->type)) {
+      bits = std::max<int>(bits, type->dtype.is_bool() ? 8 : type->dtype.bits);
+      floats = floats || type->dtype.is_float();
+    }
   }
-  return bits == 8 || bits == 16 ? target.lanes(bits) : 0;
+  return (bits == 8 || bits == 16) && (moves || !floats) ? target.lanes(bits) : 0;
 }
 
 }  // namespace
@@ -202,7 +210,7 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
     std::vector<tir::Stmt> stmts;
     const Expr& body = scope.group().function->body;
     topi::InjectiveConfig config;
-    config.lanes = lanes_for_moving(scope, *context.target);
+    config.lanes = lanes_for_narrow(scope, *context.target);
     for (int i = 0; i < static_cast<int>(scope.group().outputs.size()); ++i) {
       const std::vector<int64_t> cuts = run_cuts(body, i);
       auto value = [&](int64_t first, int64_t last) {

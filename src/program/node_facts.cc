@@ -250,6 +250,9 @@ Treatment NodeFacts::find_treatment(const Expr& e) {
   if (const auto* node = onnx_node(e)) return onnx_treatment(call, *node);
   const OpFacts& op = called_op(e)->facts;
   if (op.sized_by_data) return {Treatment::kHost};
+  const bool of_text =
+      std::any_of(call.args.begin(), call.args.end(), [&](const Expr& operand) { return text(operand); });
+  if (of_text || text(e)) return {Treatment::kEvaluate};
   Treatment t;
   for (size_t i = 0; i < call.args.size() && i < 32; ++i)
     if (op.deciding_operands >> i & 1) t.values.push_back(i);

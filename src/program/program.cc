@@ -2,6 +2,7 @@
 #include "program/program.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/format.h"
 #include "program/function_compiler.h"
@@ -150,18 +151,35 @@ Need need_of(const Module& module) {
   const auto* main = module.main_function();
   if (!main) return Need::kNone;
   // Also inside a tuple of results.
-  auto free = [](const Type& type) {
+  auto any_tensor = [](const Type& type, auto is) {
     const auto* tuple = as_tuple(type);
     const std::vector<Type> parts = tuple ? tuple->fields : std::vector<Type>{type};
-    return std::any_of(parts.begin(), parts.end(), [](const Type& part) {
+    return std::any_of(parts.begin(), parts.end(), [&](const Type& part) {
       const auto* t = as_tensor(part);
-      return t && !static_shape(t->shape);
+      return t && is(*t);
     });
   };
+  auto free = [&](const Type& type) {
+    return any_tensor(type, [](const TensorTypeNode& t) { return !static_shape(t.shape); });
+  };
+  // Kernels have no text: what of it does not become numbers during the import or in constant folding is evaluated.
+  auto text = [&](const Type& type) {
+    return any_tensor(type, [](const TensorTypeNode& t) { return t.dtype.is_string(); });
+  };
+  if (text(main->body->type)) return Need::kCertain;
   for (const Expr& p : main->params)
     if (!is_complete(p->type) || free(p->type)) return Need::kCertain;
   Need need = Need::kNone;
+  std::unordered_set<const ExprNode*> varying;  // depend on the model's inputs
   for (const Expr& e : post_order(main->body)) {
+    const std::vector<Expr> parts = children(e);
+    if (e->kind == ExprKind::kVar ||
+        std::any_of(parts.begin(), parts.end(), [&](const Expr& kid) { return varying.count(kid.get()) != 0; }))
+      varying.insert(e.get());
+    if (text(e->type)) {
+      if (varying.count(e.get())) return Need::kCertain;
+      need = Need::kPossible;
+    }
     const auto* call = as<CallNode>(e);
     if (call && called_op(e) && !is_complete(e->type)) return Need::kCertain;
     const bool decides = e->kind == ExprKind::kIf || e->kind == ExprKind::kMatch || e->kind == ExprKind::kRefCreate;

@@ -15,8 +15,8 @@ namespace tilewright::program {
 // of main, a constructor used as a value), LimitExceeded.
 Result<runtime::vm::Program> make_program(const relay::Module& module, const std::string& target);
 
-// Whether a module needs to be a program: certainly with free sizes or types known only at run time; possibly with open
-// result sizes or control flow, which passes may resolve.
+// Whether a module needs to be a program: certainly with free sizes, types known only at run time, or text that depends
+// on inputs; possibly with open result sizes, control flow or text of constants, which passes may resolve.
 enum class Need { kNone, kPossible, kCertain };
 Need need_of(const relay::Module& module);
 

@@ -33,7 +33,7 @@ namespace {
 using nlohmann::json;
 using Inputs = std::map<std::string, Tensor>;
 
-constexpr int kSamples = 5;  // of disturbed references
+constexpr int kSamples = 16;  // of disturbed references
 
 json failure(const Diagnostic& error) {
   return {
@@ -145,7 +145,10 @@ Result<json> run(const std::string& model, const std::string& folder) {
   relay::InterpretOptions watching;
   watching.hook = [&](const relay::Expr&, std::span<const relay::Value> values) -> Status {
     for (const relay::Value& v : values) {
-      const double most = v.dtype == kFloat32 ? 3.4e38 : v.dtype == kFloat16 ? 65504 : HUGE_VAL;
+      const double most = v.dtype == kFloat32    ? 3.4e38
+                          : v.dtype == kBFloat16 ? 3.38e38
+                          : v.dtype == kFloat16  ? 65504
+                                                 : HUGE_VAL;
       if (v.is_float() && most < HUGE_VAL)
         overflows = overflows || std::any_of(v.f.begin(), v.f.end(),
                                              [&](double f) { return std::isfinite(f) && std::fabs(f) > most; });

@@ -3,6 +3,7 @@
 #include <llvm/IR/Instructions.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/format.h"
 #include "codegen/llvm/emitter.h"
@@ -27,6 +28,24 @@ llvm::Align element_alignment(const BufferNode* buffer) {
 
 const RampNode* as_ramp(const ExprNode* e) {
   return e->kind == ExprKind::kRamp ? static_cast<const RampNode*>(e) : nullptr;
+}
+
+// The runs of a constant mask's lanes, in pieces of powers of two: (first lane, count).
+std::vector<std::pair<int, int>> pieces_of(const llvm::Constant* mask, int lanes) {
+  auto on = [&](int lane) {
+    const llvm::Constant* bit = mask->getAggregateElement(static_cast<unsigned>(lane));
+    return bit != nullptr && bit->isOneValue();
+  };
+  std::vector<std::pair<int, int>> out;
+  for (int first = 0; first < lanes;) {
+    int run = 0;
+    while (first + run < lanes && on(first + run)) ++run;
+    int count = 1;
+    while (count * 2 <= run) count *= 2;
+    if (run > 0) out.emplace_back(first, count);
+    first += count;
+  }
+  return out;
 }
 
 }  // namespace
@@ -209,8 +228,11 @@ Value* KernelEmitter::contiguous_load(const BufferNode* buffer, Value* pointer, 
   llvm::Type* type = storage_type(b_.getContext(), dtype);
   if (type == nullptr) return undefined(dtype);
   Value* raw;
+  auto* known = llvm::dyn_cast_or_null<llvm::Constant>(mask);
   if (mask == nullptr || lanes == 1) {
     raw = b_.CreateAlignedLoad(type, pointer, element_alignment(buffer));
+  } else if (known && target_.vector_bits < 512 && type->getScalarSizeInBits() < 32) {
+    raw = load_pieces(buffer, llvm::cast<llvm::FixedVectorType>(type), pointer, known);
   } else {
     raw = b_.CreateMaskedLoad(type, pointer, element_alignment(buffer), mask, llvm::Constant::getNullValue(type));
   }
@@ -237,32 +259,38 @@ Value* KernelEmitter::strided_load(const LoadNode* e, const RampNode* ramp) {
                                 contiguous_load(e->buffer.get(), second, n, nullptr), pick);
 }
 
-// Stores the lanes of a constant mask in pieces of powers of two: without AVX-512 a masked store is microcoded on AMD
-// (about five plain stores).
+// Without AVX-512 no instruction loads bytes or halves under a mask: LLVM would load them one by one.
+Value* KernelEmitter::load_pieces(const BufferNode* buffer, llvm::FixedVectorType* type, Value* pointer,
+                                  const llvm::Constant* mask) {
+  const int lanes = static_cast<int>(type->getNumElements());
+  Value* out = llvm::Constant::getNullValue(type);
+  for (const auto& [first, count] : pieces_of(mask, lanes)) {
+    Value* from = b_.CreateConstInBoundsGEP1_64(type->getElementType(), pointer, static_cast<uint64_t>(first));
+    Value* piece = b_.CreateAlignedLoad(with_lanes(type->getElementType(), count), from, element_alignment(buffer));
+    if (count == 1) {
+      out = b_.CreateInsertElement(out, piece, static_cast<uint64_t>(first));
+      continue;
+    }
+    std::vector<int> widened(static_cast<size_t>(lanes), -1), merged(static_cast<size_t>(lanes));
+    std::iota(widened.begin(), widened.begin() + count, 0);
+    std::iota(merged.begin(), merged.end(), 0);
+    for (int i = 0; i < count; ++i) merged[static_cast<size_t>(first + i)] = lanes + i;
+    out = b_.CreateShuffleVector(out, count == lanes ? piece : b_.CreateShuffleVector(piece, widened), merged);
+  }
+  return out;
+}
+
+// Without AVX-512 a masked store is microcoded on AMD (about five plain stores).
 void KernelEmitter::store_pieces(const BufferNode* buffer, Value* value, Value* pointer, const llvm::Constant* mask) {
   const llvm::Align align = element_alignment(buffer);
   auto* type = llvm::cast<llvm::FixedVectorType>(value->getType());
-  const int lanes = static_cast<int>(type->getNumElements());
-  auto on = [&](int lane) {
-    const llvm::Constant* bit = mask->getAggregateElement(static_cast<unsigned>(lane));
-    return bit != nullptr && bit->isOneValue();
-  };
-  for (int first = 0; first < lanes;) {
-    int run = 0;
-    while (first + run < lanes && on(first + run)) ++run;
-    if (run == 0) {
-      ++first;
-      continue;
-    }
-    int count = 1;
-    while (count * 2 <= run) count *= 2;
+  for (const auto& [first, count] : pieces_of(mask, static_cast<int>(type->getNumElements()))) {
     Value* to = b_.CreateConstInBoundsGEP1_64(type->getElementType(), pointer, static_cast<uint64_t>(first));
-    std::vector<int> pick;
-    for (int i = 0; i < count; ++i) pick.push_back(first + i);
+    std::vector<int> pick(static_cast<size_t>(count));
+    std::iota(pick.begin(), pick.end(), first);
     Value* piece =
         count == 1 ? b_.CreateExtractElement(value, static_cast<uint64_t>(first)) : b_.CreateShuffleVector(value, pick);
     b_.CreateAlignedStore(piece, to, align);
-    first += count;
   }
 }
 

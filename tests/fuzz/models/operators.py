@@ -81,7 +81,10 @@ def cast(m, op):
     a, to = m.value(m.types(op, "T1")), m.pick(m.types(op, "T2"))
     if a[1] == "string" or to == "string":  # how a float is written has no rule
         a, to = (a, m.pick(m.types(op, "T2"))) if a[1] in INTEGERS else (m.new("int64", m.shape()), "string")
-    if a[1] in FLOATS and to in INTEGERS:  # what does not fit has no meaning
+    small = to in ("int4", "uint4", "int2", "uint2")
+    if small:  # what does not fit has no meaning
+        a = m.add("And", [m.add("Cast", [a], to=ELEMENT["bool"])[0], m.broadcast("bool", a[2])])[0]
+    if a[1] in FLOATS and to in INTEGERS:
         a = m.add("Where", [m.add("IsNaN", [a])[0], m.constant(np.asarray(0, a[1])), a])[0]
         a = m.add("Clip", [a, m.constant(np.asarray(0 if to[0] == "u" else -100, a[1])), m.constant(np.asarray(100, a[1]))])[0]
     m.add(op, [a], to=ELEMENT[to])

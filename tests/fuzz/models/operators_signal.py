@@ -16,7 +16,7 @@ def bit_cast(m, op):
 
 @operator("BlackmanWindow", "HammingWindow", "HannWindow")
 def window_of_samples(m, op):
-    m.add(op, [m.constant(np.asarray(m.integer(1, 20), m.pick(m.types(op, "T1"))))], periodic=m.integer(0, 1),
+    m.add(op, [m.constant(np.asarray(m.integer(2, 20), m.pick(m.types(op, "T1"))))], periodic=m.integer(0, 1),
           output_datatype=ELEMENT[m.pick([d for d in m.types(op, "T2") if d in FLOATS])] if m.chance(0.5) else None)
 
 
@@ -118,8 +118,9 @@ def loss(m, op):
 
 @operator("AffineGrid")
 def affine_grid(m, op):
-    axes, batch = m.integer(2, 3), m.integer(1, 2)
-    m.add(op, [m.new(m.pick(m.types(op, "T1")), [batch, axes, axes + 1]), m.constant(np.asarray([batch, 3] + [m.integer(1, 6) for _ in range(axes)], np.int64))], align_corners=m.integer(0, 1))
+    axes, batch, corners = m.integer(2, 3), m.integer(1, 2), m.integer(0, 1)
+    sizes = [m.integer(1 + corners, 6) for _ in range(axes)]  # the one place between two corners is another for every engine
+    m.add(op, [m.new(m.pick(m.types(op, "T1")), [batch, axes, axes + 1]), m.constant(np.asarray([batch, 3] + sizes, np.int64))], align_corners=corners)
 
 
 @operator("Attention")
