@@ -163,24 +163,35 @@ tir::Stmt plain_copy(const GroupScope& scope, const topi::KernelContext& context
   return topi::injective(topi::flattened(out), topi::view_operand(topi::flattened(in)), config, context);
 }
 
-// Vectors as long as narrow elements allow, for moves and for what integers compute in their own width; 0: the usual
-// length, which counts elements of 32 bits.
+// Vectors as long as narrow elements allow, for moves, for what integers compute in their own width, and for bytes made
+// from wider elements by a few instructions, where stores of a quarter of a register would cost as much as the rest.
+// 0: the usual length, which counts elements of 32 bits.
 int lanes_for_narrow(const GroupScope& scope, const Target& target) {
   static constexpr std::string_view kMoves[] = {"concatenate", "split",   "strided_slice", "nn.pad",
                                                 "tile",        "reshape", "broadcast_to",  "expand_dims"};
-  int bits = 0;
+  static constexpr std::string_view kSimple[] = {
+      "abs",        "add",      "cast",          "ceil",     "clip",        "divide",     "equal",
+      "floor",      "greater",  "greater_equal", "isfinite", "isinf",       "isnan",      "less",
+      "less_equal", "maximum",  "minimum",       "multiply", "negative",    "not_equal",  "round",
+      "sign",       "subtract", "trunc",         "where",    "logical_and", "logical_or", "logical_not"};
+  constexpr int kFew = 10;
+  int bits = 0, simple = 0, others = 0;
   bool moves = true, floats = false;
   for (const Expr& e : relay::post_order(scope.group().function->body)) {
     if (const OpDef* op = called_op(e); op && !is_one_of(e, kMoves)) {
       if (op->pattern > OpPattern::kBroadcast) return 0;
       moves = false;
+      ++(is_one_of(e, kSimple) ? simple : others);
     }
     if (const auto* type = as_tensor(e->type)) {
       bits = std::max<int>(bits, type->dtype.is_bool() ? 8 : type->dtype.bits);
       floats = floats || type->dtype.is_float();
     }
   }
-  return (bits == 8 || bits == 16) && (moves || !floats) ? target.lanes(bits) : 0;
+  if ((bits == 8 || bits == 16) && (moves || !floats)) return target.lanes(bits);
+  const DataType out = scope.output().dtype();
+  const bool bytes = out.is_bool() || out.bits == 8;
+  return bytes && bits <= 32 && others == 0 && simple <= kFew && target.vector_bits == 256 ? target.lanes(8) : 0;
 }
 
 }  // namespace

@@ -11,6 +11,44 @@ namespace tilewright::topi {
 
 using namespace tir;
 
+namespace {
+
+// One round of a transpose in vectors of 128 bits, whose interleaving is an instruction on every processor: pairs rows
+// r and r + n/2. Vector number and lane together are rotated by one bit per round, so that log2(n) rounds swap them.
+std::vector<Stmt> interleave_rows(const Buffer& from, const Buffer& to, int lanes) {
+  std::vector<int> low, high;
+  for (int j = 0; j < lanes; ++j) {
+    low.push_back(j / 2 + (j % 2 != 0 ? lanes : 0));
+    high.push_back(j / 2 + lanes / 2 + (j % 2 != 0 ? lanes : 0));
+  }
+  std::vector<Stmt> out;
+  for (int r = 0; r < lanes / 2; ++r) {
+    PrimExpr a = load(from, make_int(r)), b = load(from, make_int(r + lanes / 2));
+    out.push_back(store(to, make_int(2 * r), shuffle({a, b}, low)));
+    out.push_back(store(to, make_int(2 * r + 1), shuffle({a, b}, high)));
+  }
+  return out;
+}
+
+// Exchanges bit `distance` of the row index with the same bit of the lane index.
+std::vector<Stmt> exchange_blocks(const Buffer& from, const Buffer& to, int lanes, int distance) {
+  std::vector<int> low, high;
+  for (int j = 0; j < lanes; ++j) {
+    low.push_back(j & distance ? lanes + j - distance : j);
+    high.push_back(j & distance ? lanes + j : j + distance);
+  }
+  std::vector<Stmt> out;
+  for (int r = 0; r < lanes; ++r) {
+    if (r & distance) continue;
+    PrimExpr a = load(from, make_int(r)), b = load(from, make_int(r + distance));
+    out.push_back(store(to, make_int(r), shuffle({a, b}, low)));
+    out.push_back(store(to, make_int(r + distance), shuffle({a, b}, high)));
+  }
+  return out;
+}
+
+}  // namespace
+
 Stmt transpose_tile(DataType element, int lanes, const std::function<PrimExpr(int)>& load_row,
                     const std::function<Stmt(int, PrimExpr)>& store_column) {
   const DataType vector = element.with_lanes(lanes);
@@ -18,20 +56,11 @@ Stmt transpose_tile(DataType element, int lanes, const std::function<PrimExpr(in
   std::vector<Buffer> stages;
   stages.push_back(make_buffer("rows", vector, lanes, Scope::kRegister));
   for (int r = 0; r < lanes; ++r) body.push_back(store(stages[0], make_int(r), load_row(r)));
-  // Per round, exchanges bit `distance` of the row index with the same bit of the lane index.
   for (int distance = 1; distance < lanes; distance *= 2) {
     const Buffer from = stages.back(), to = make_buffer("rows", vector, lanes, Scope::kRegister);
-    std::vector<int> low, high;
-    for (int j = 0; j < lanes; ++j) {
-      low.push_back(j & distance ? lanes + j - distance : j);
-      high.push_back(j & distance ? lanes + j : j + distance);
-    }
-    for (int r = 0; r < lanes; ++r) {
-      if (r & distance) continue;
-      PrimExpr a = load(from, make_int(r)), b = load(from, make_int(r + distance));
-      body.push_back(store(to, make_int(r), shuffle({a, b}, low)));
-      body.push_back(store(to, make_int(r + distance), shuffle({a, b}, high)));
-    }
+    for (Stmt& step :
+         element.bits* lanes == 128 ? interleave_rows(from, to, lanes) : exchange_blocks(from, to, lanes, distance))
+      body.push_back(std::move(step));
     stages.push_back(to);
   }
   for (int c = 0; c < lanes; ++c) body.push_back(store_column(c, load(stages.back(), make_int(c))));

@@ -253,6 +253,45 @@ Value* narrow_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const 
   return float_to_half_bits(b, value);
 }
 
+// x86 without AVX-512 converts floats to uint32, int64 and uint64 one by one.
+bool converts_wide_one_by_one(const Target& target) {
+  return processor_of(target).architecture == Architecture::kX86_64 && has_feature(target, "avx") &&
+         !has_feature(target, "avx512dq");
+}
+
+// Whole floats modulo 2^32 as 32 bits: what is left behind the nearest multiple of 2^32 fits a signed conversion, whose
+// answer to 2^31 itself has the right bits, too.
+Value* whole_to_32_bits(llvm::IRBuilderBase& b, Value* whole) {
+  auto number = [&](double v) { return llvm::ConstantFP::get(whole->getType(), v); };
+  Value* high = b.CreateUnaryIntrinsic(llvm::Intrinsic::rint, b.CreateFMul(whole, number(0x1p-32)));
+  Value* rest = b.CreateFSub(whole, b.CreateFMul(high, number(0x1p32)));  // exact
+  return b.CreateFreeze(b.CreateFPToSI(rest, reshape_type(whole, b.getInt32Ty())));
+}
+
+// Whole doubles modulo 2^64 as 64 bits, by halves: adding 2^52 leaves a whole number below 2^52 in a double's low bits.
+Value* whole_to_64_bits(llvm::IRBuilderBase& b, Value* whole) {
+  auto number = [&](double v) { return llvm::ConstantFP::get(whole->getType(), v); };
+  llvm::Type* i64 = reshape_type(whole, b.getInt64Ty());
+  Value* high = b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b.CreateFMul(whole, number(0x1p-32)));
+  Value* low = b.CreateFSub(whole, b.CreateFMul(high, number(0x1p32)));  // exact
+  Value* low_bits = b.CreateBitCast(b.CreateFAdd(low, number(0x1p52)), i64);
+  Value* high_bits = b.CreateBitCast(b.CreateFAdd(high, number(0x1.8p52)), i64);
+  return b.CreateOr(b.CreateShl(high_bits, int_like(high_bits, 32)),
+                    b.CreateAnd(low_bits, int_like(low_bits, 0xffffffff)));
+}
+
+Value* float_to_wide_integer(llvm::IRBuilderBase& b, Value* value, DataType to) {
+  Value* whole = b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, value);
+  if (to.bits == 32) return whole_to_32_bits(b, whole);
+  whole = b.CreateFPCast(whole, reshape_type(value, b.getDoubleTy()));
+  Value* bits = whole_to_64_bits(b, whole);
+  if (to.is_uint()) return bits;
+  // What does not fit becomes the lowest number, as by the instruction for one.
+  Value* size = b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, whole);
+  return b.CreateSelect(b.CreateFCmpOLT(size, llvm::ConstantFP::get(whole->getType(), 0x1p63)), bits,
+                        int_like(bits, uint64_t{1} << 63));
+}
+
 }  // namespace
 
 Value* convert(llvm::IRBuilderBase& b, Value* value, DataType from, DataType to, const Target& target) {
@@ -281,6 +320,9 @@ Value* convert(llvm::IRBuilderBase& b, Value* value, DataType from, DataType to,
   if (from.is_float() && to.is_float()) return b.CreateFPCast(value, type);
   if (to.is_float()) return int_to_float(b, value, from, type);
   if (from.is_float()) {
+    const bool wide_result = to.bits == 64 || (to.bits == 32 && to.is_uint());
+    if (wide_result && lanes_of(value) > 1 && converts_wide_one_by_one(target))
+      return float_to_wide_integer(b, value, to);
     // Narrow integers are converted via a wider signed one and wrap, as compilers do on x86 and as in numpy.
     if (to.is_uint() && to.bits == 64) return b.CreateFreeze(b.CreateFPToUI(value, type));
     int bits = to.is_int() ? (to.bits < 32 ? 32 : to.bits) : (to.bits < 32 ? 32 : 64);

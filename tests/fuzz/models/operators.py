@@ -318,7 +318,7 @@ def range_(m, op):
 
 @operator("OneHot")
 def one_hot(m, op):
-    index = m.value(m.types(op, "T1"), high=3)
+    index = m.value([d for d in m.types(op, "T1") if d in INTEGERS], high=3)  # a place that is no number has no meaning
     d = m.pick(m.types(op, "T3"))
     m.add(op, [index, m.constant(np.asarray(m.integer(1, 6), m.pick([d for d in m.types(op, "T2") if d in NUMBERS]))), m.constant(m.data(d, (2,)))], axis=m.integer(-len(index[2]) - 1, len(index[2])))
 
