@@ -103,6 +103,24 @@ PrimExpr whole_power(const PrimExpr& base, const PrimExpr& exponent) {
   const PrimExpr bounded = min(y, number(62) + binary(ExprKind::kBitAnd, y, number(1)));
   return let(x, base, let(y, exponent, let(e, bounded, result)));
 }
+// Shifts by the width or more, which the loop IR leaves undefined: nothing is left, or the sign.
+PrimExpr shifted(ExprKind kind, A a) {
+  const PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
+  const PrimExpr& by = y->kind == ExprKind::kBroadcast ? as<BroadcastNode>(y)->value : y;
+  const int64_t most = x->dtype.bits - 1;
+  if (const auto* known = by->kind == ExprKind::kIntImm ? as<IntImmNode>(by) : nullptr;
+      known && known->value >= 0 && known->value <= most)
+    return binary(kind, x, y);
+  auto number = [&](int64_t v) { return make_const(x->dtype, static_cast<double>(v)); };
+  PrimExpr fits = le(y, number(most));
+  if (x->dtype.is_int()) fits = logical_and(ge(y, number(0)), fits);
+  const PrimExpr out = binary(kind, x, select(fits, y, number(most)));
+  return kind == ExprKind::kShiftRight && x->dtype.is_int() ? out : select(fits, out, number(0));
+}
+template <ExprKind kKind>
+PrimExpr shift(A a) {
+  return shifted(kKind, a);
+}
 PrimExpr power(A a) {
   PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
   return x->dtype.is_float() ? intrinsic(Intrinsic::k_pow, {x, y}) : whole_power(x, y);
@@ -237,7 +255,7 @@ constexpr ComputeDef kElementwiseComputes[] = {
     {"isfinite", unary<Intrinsic::k_isfinite>},
     {"isinf", unary<Intrinsic::k_isinf>},
     {"isnan", unary<Intrinsic::k_isnan>},
-    {"left_shift", arithmetic<ExprKind::kShiftLeft>},
+    {"left_shift", shift<ExprKind::kShiftLeft>},
     {"less", arithmetic<ExprKind::kLT>},
     {"less_equal", arithmetic<ExprKind::kLE>},
     {"log", unary<Intrinsic::k_log>},
@@ -262,7 +280,7 @@ constexpr ComputeDef kElementwiseComputes[] = {
     {"not_equal", arithmetic<ExprKind::kNE>},
     {"power", power},
     {"reinterpret", reinterpreted},
-    {"right_shift", arithmetic<ExprKind::kShiftRight>},
+    {"right_shift", shift<ExprKind::kShiftRight>},
     {"round", round_away},
     {"rsqrt", reciprocal_sqrt},
     {"sigmoid", unary<Intrinsic::k_sigmoid>},

@@ -170,10 +170,10 @@ int lanes_for_narrow(const GroupScope& scope, const Target& target) {
   static constexpr std::string_view kMoves[] = {"concatenate", "split",   "strided_slice", "nn.pad",
                                                 "tile",        "reshape", "broadcast_to",  "expand_dims"};
   static constexpr std::string_view kSimple[] = {
-      "abs",        "add",      "cast",          "ceil",     "clip",        "divide",     "equal",
-      "floor",      "greater",  "greater_equal", "isfinite", "isinf",       "isnan",      "less",
-      "less_equal", "maximum",  "minimum",       "multiply", "negative",    "not_equal",  "round",
-      "sign",       "subtract", "trunc",         "where",    "logical_and", "logical_or", "logical_not"};
+      "abs",     "add",           "cast",        "ceil",       "clip",       "divide", "equal",      "floor",
+      "greater", "greater_equal", "isfinite",    "isinf",      "isnan",      "less",   "less_equal", "maximum",
+      "minimum", "multiply",      "nearbyint",   "negative",   "not_equal",  "round",  "sign",       "subtract",
+      "trunc",   "where",         "logical_and", "logical_or", "logical_not"};
   constexpr int kFew = 10;
   int bits = 0, simple = 0, others = 0;
   bool moves = true, floats = false;

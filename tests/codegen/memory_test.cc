@@ -73,6 +73,80 @@ TEST(Memory, StoresOfKnownLanesTouchNoOthers) {
     }
 }
 
+TEST(Memory, LoadsOfKnownLanesReadNoOthers) {
+  // The buffer ends behind the last lane that is on; the others are zero. Bytes and halves are loaded in pieces without
+  // AVX-512.
+  for (const Target& target : targets())
+    for (DataType dtype : {kInt8, kInt16, kFloat32, kBool}) {
+      std::vector<PrimFunc> functions;
+      for (int64_t valid = 1; valid < 32; ++valid) {
+        PrimFunc f;
+        f.name = "load_" + std::to_string(valid);
+        Buffer in = make_buffer("in", dtype, valid, Scope::kGlobal, 0, true), out = make_buffer("out", dtype, 32);
+        f.params = {in, out};
+        PrimExpr all = ramp(make_int(0), 1, 32);
+        f.body = store(out, all, load(in, all, lt(all, make_int(valid, all->dtype))));
+        functions.push_back(f);
+      }
+      Library library(functions, target);
+      const size_t bytes = dtype.bytes();
+      for (size_t valid = 1; valid < 32; ++valid) {
+        std::vector<unsigned char> a(valid * bytes), b(32 * bytes, 0xee);
+        for (size_t i = 0; i < a.size(); ++i) a[i] = dtype.is_bool() ? i % 3 == 0 : static_cast<unsigned char>(i + 1);
+        library.run(valid - 1, {a.data(), b.data()});
+        for (size_t i = 0; i < b.size(); ++i)
+          ASSERT_EQ(b[i], i < a.size() ? a[i] : 0)
+              << dtype.str() << " on " << target.mcpu << ", " << valid << " lanes, byte " << i;
+      }
+    }
+}
+
+template <class From, class To>
+void converts(DataType from, DataType to, const std::vector<From>& values) {
+  for (const Target& target : targets()) {
+    PrimFunc f;
+    f.name = "convert";
+    const auto n = static_cast<int64_t>(values.size());
+    Buffer in = make_buffer("in", from, n, Scope::kGlobal, 0, true), out = make_buffer("out", to, n);
+    f.params = {in, out};
+    PrimExpr i = make_var("i"), index = ramp(i * 8, 1, 8);
+    f.body = make_for(i, make_int(0), make_int(n / 8), store(out, index, cast(to.with_lanes(8), load(in, index))));
+    Library library({f}, target);
+    std::vector<From> a = values;
+    std::vector<To> b(values.size());
+    library.run(0, {a.data(), b.data()});
+    for (size_t k = 0; k < a.size(); ++k)
+      ASSERT_EQ(b[k], static_cast<To>(a[k])) << a[k] << " as " << to.str() << " on " << target.mcpu;
+  }
+}
+
+TEST(Memory, FloatsBecomeWideIntegers) {
+  // Around the powers of two where conversions by halves carry, and fractions on both sides of zero.
+  std::vector<double> whole = {0, 0.5, 0.99, 1, 1.5, 2.5, 8388607.5, 16777215, 2147483520, 2147483648, 4294967040};
+  std::vector<double> wide = {4294967295,       4294967296,
+                              4294967297,       8589934591.5,
+                              9007199254740991, 9007199254740994,
+                              0x1p62,           9223372036854774784.0,
+                              0x1.8p33,         1e15,
+                              123456789012.75};
+  auto filled = [](std::vector<double> v, double sign) {
+    for (double& x : v) x *= sign;
+    while (v.size() % 8 != 0) v.push_back(v[v.size() % 5]);
+    return v;
+  };
+  auto narrow = [](const std::vector<double>& v) { return std::vector<float>(v.begin(), v.end()); };
+  std::vector<double> all = whole;
+  all.insert(all.end(), wide.begin(), wide.end());
+  converts<float, uint32_t>(kFloat32, kUInt32, narrow(filled(whole, 1)));
+  converts<double, uint32_t>(kFloat64, kUInt32, filled(whole, 1));
+  converts<double, uint64_t>(kFloat64, kUInt64, filled(all, 1));
+  for (double sign : {1, -1}) {
+    converts<double, int64_t>(kFloat64, kInt64, filled(all, sign));
+    converts<float, int64_t>(kFloat32, kInt64, narrow(filled(whole, sign)));
+  }
+  converts<double, uint64_t>(kFloat64, kUInt64, filled({0x1p63, 0x1.8p63, 18446744073709549568.0}, 1));
+}
+
 TEST(Memory, GatherAndScatterWithMasks) {
   for (const Target& target : targets()) {
     PrimFunc f;

@@ -141,7 +141,8 @@ Result<json> run(const std::string& model, const std::string& folder) {
   }
   if (!built) return out;
   // The reference computes in double: where a dtype would have overflown on the way, it knows nothing of what follows.
-  bool overflows = false;
+  // Kernels take what is below a dtype's smallest normal number as zero, which matters in front of a Ceil or a Log.
+  bool overflows = false, underflows = false;
   relay::InterpretOptions watching;
   watching.hook = [&](const relay::Expr&, std::span<const relay::Value> values) -> Status {
     for (const relay::Value& v : values) {
@@ -149,14 +150,17 @@ Result<json> run(const std::string& model, const std::string& folder) {
                           : v.dtype == kBFloat16 ? 3.38e38
                           : v.dtype == kFloat16  ? 65504
                                                  : HUGE_VAL;
-      if (v.is_float() && most < HUGE_VAL)
-        overflows = overflows || std::any_of(v.f.begin(), v.f.end(),
-                                             [&](double f) { return std::isfinite(f) && std::fabs(f) > most; });
+      if (!v.is_float() || most == HUGE_VAL) continue;
+      overflows = overflows || std::any_of(v.f.begin(), v.f.end(),
+                                           [&](double f) { return std::isfinite(f) && std::fabs(f) > most; });
+      underflows = underflows ||
+                   std::any_of(v.f.begin(), v.f.end(), [&](double f) { return f != 0 && std::fabs(f) < 0x1p-126; });
     }
     return Ok{};
   };
   auto reference = relay::interpret(built->imported, values_of(inputs), watching);
   out["overflows"] = overflows;
+  out["underflows"] = underflows;
   if (!reference.ok()) {
     out["reference_error"] = reference.error().str();
     return out;

@@ -108,9 +108,6 @@ def onnxruntime_outputs(model, inputs):
         return None
 
 
-AGREES = "; the reference has it as we do"
-
-
 def is_float(array):
     return array.dtype.kind in "fV"  # V: bfloat16
 
@@ -204,10 +201,11 @@ def compare(runner, model, inputs):
                 wrong = far(ours, other, unit, spread[i])
             if wrong.any() and truth is None and is_float(ours):
                 wrong = far(ours, other, unit, 1e-5 + 1e-4 * np.abs(np.asarray(other, np.float64)))
+            if wrong.any() and what == "differs" and answer.get("underflows"):
+                return None  # the reference knows numbers that the dtype does not hold
             if wrong.any():
                 at = tuple(int(k) for k in np.argwhere(wrong)[0])
-                agrees = AGREES if what == "onnxruntime" and truth is not None else ""
-                return what, f"output {i} at {at} is {ours[at]!r}, not {other[at]!r} ({int(wrong.sum())} of {wrong.size} elements){agrees}"
+                return what, f"output {i} at {at} is {ours[at]!r}, not {other[at]!r} ({int(wrong.sum())} of {wrong.size} elements)"
     return None
 
 

@@ -84,6 +84,13 @@ std::optional<Values> where_unrolled(NodeContext& c, int64_t steps, Unrolled&& u
   return out;
 }
 
+// What an iteration makes for a stack of all iterations' tensors, if that can be unrolled.
+const Expr& stacked_part(NodeContext& c, const Value& made) {
+  if (!made.expr) c.fail_type("its body gives something that is not a tensor for every iteration");
+  if (!as_tensor(made.expr->type)) c.unsupported("a body's result of a type that only a run can tell");
+  return made.expr;
+}
+
 // Requires a known number of iterations. Body: (step, condition, carried...) -> (condition, carried..., scanned...).
 Values unrolled_loop(NodeContext& c, const Graph& body) {
   int64_t limit = INT64_MAX;
@@ -100,8 +107,7 @@ Values unrolled_loop(NodeContext& c, const Graph& body) {
     go = made[0].expr && c.constant(made[0].expr, "loop condition").at_int(0) != 0;
     for (size_t i = 0; i < carried.size(); ++i) carried[i] = made[i + 1];
     for (size_t i = 0; i < scanned.size(); ++i) {
-      if (!made[i + 1 + carried.size()].expr) c.fail_type("its body scans something that is not a tensor");
-      scanned[i].push_back(c.expand(made[i + 1 + carried.size()].expr, 0));
+      scanned[i].push_back(c.expand(stacked_part(c, made[i + 1 + carried.size()]), 0));
     }
   }
   Values out = carried;
@@ -159,8 +165,7 @@ struct ScanSteps {
       Values result = c.inline_graph(body, arguments);
       for (size_t i = 0; i < states; ++i) state[i] = result[i];
       for (size_t i = 0; i < outputs; ++i) {
-        Expr e = result[states + i].expr;
-        if (!e) c.fail_type("its body makes something that is not a tensor");
+        const Expr& e = stacked_part(c, result[states + i]);
         made[i].push_back(c.expand(e, c.axis(out_axes[i], c.rank(e) + 1)));
       }
     }
