@@ -209,6 +209,7 @@ struct Bins {
 // The sampling of a bin along one axis.
 struct Samples {
   PrimExpr start, size, count;  // of the bin, in pixels; count is int64
+  PrimExpr first, end;          // of the samples that may be near the map
 };
 
 }  // namespace
@@ -270,11 +271,22 @@ Stmt samples_along(const Bins& bins, const PrimExpr& region, const PrimExpr& bin
     if (!p.half_pixel) length = max(length, number(1));
     return bind("size", div(length, number(static_cast<double>(count))), [&](PrimExpr size) {
       return bind("origin", from + cast(p.dtype, bin) * size, [&](PrimExpr origin) {
-        if (p.samples > 0) return body({origin, size, make_int(p.samples)});
+        if (p.samples > 0) return body({origin, size, make_int(p.samples), make_int(0), make_int(p.samples)});
         // max(NaN, 1) is 1. Regions smaller than a pixel may also have no samples.
         PrimExpr many = intrinsic(Intrinsic::k_ceil, {size});
-        many = min(max(many, number(p.half_pixel ? 0 : 1)), number(static_cast<double>(kMostSamplesPerPixel * extent)));
-        return bind("samples", cast(kInt64, many), [&](PrimExpr n) { return body({origin, size, std::move(n)}); });
+        many = min(max(many, number(p.half_pixel ? 0 : 1)), number(kMostSamples));
+        return bind("samples", many, [&](PrimExpr n) {
+          // Of a region of any size only so many samples are near the map; the margin is for roundings.
+          auto place = [&](double at, double margin) {
+            const PrimExpr i = div((number(at) - origin) * n, size) + number(margin);
+            return cast(kInt64, min(max(intrinsic(Intrinsic::k_floor, {i}), number(0)), n));
+          };
+          return bind("first", place(-1, -2), [&](PrimExpr first) {
+            return bind("end", max(first, place(static_cast<double>(extent), 2)), [&](PrimExpr end) {
+              return body({origin, size, cast(kInt64, n), std::move(first), std::move(end)});
+            });
+          });
+        });
       });
     });
   });
@@ -350,17 +362,19 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
             return rest;
           });
         };
-        Stmt gather = loop("iy", zero, vertical.count, [&](const PrimExpr& iy) {
+        Stmt gather = loop("iy", vertical.first, vertical.end, [&](const PrimExpr& iy) {
           return with_sample(bins, vertical, iy, p.data[1], [&](const SampledPixels& y) {
             if (p.samples > 0 && p.samples <= 4) return whole_row(y, 0);
-            return loop("ix", zero, horizontal.count, [&](const PrimExpr& ix) {
+            return loop("ix", horizontal.first, horizontal.end, [&](const PrimExpr& ix) {
               return with_sample(bins, horizontal, ix, p.data[2], [&](const SampledPixels& x) { return add(y, {x}); });
             });
           });
         });
         return bind("all", vertical.count * horizontal.count, [&](PrimExpr all) {
-          // A bin without samples is 0.
-          PrimExpr first = average ? number(0) : select(gt(all, zero), number(-HUGE_VAL), number(0));
+          // A bin without samples is 0, as are samples outside of the map.
+          const PrimExpr met = (vertical.end - vertical.first) * (horizontal.end - horizontal.first);
+          const PrimExpr only = logical_and(gt(all, zero), ge(met, all));
+          PrimExpr first = average ? number(0) : select(only, number(-HUGE_VAL), number(0));
           Stmt put = bins.write(bin, [&](const PrimExpr& v) {
             return average ? div(v, spread(real(max(all, make_int(1))), bins.lanes)) : v;
           });

@@ -39,8 +39,8 @@ struct RegionProblem {
   bool half_pixel = false;
 };
 // Limit on samples per bin and axis when it depends
-// on the data: this many per pixel of the image.
-inline constexpr int64_t kMostSamplesPerPixel = 4;
+// on the data; only those near the map are taken.
+inline constexpr double kMostSamples = 0x1p31;
 int64_t region_scratch_bytes(const RegionProblem& problem, const Target& target);
 tir::Stmt region_align(const RegionProblem& problem, const Operand& data, const Operand& regions, const View& out,
                        const KernelContext& context);

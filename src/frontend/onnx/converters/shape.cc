@@ -358,6 +358,7 @@ Values trilu(NodeContext& c) {
   Expr x = c.input(0);
   int64_t rank = c.rank(x);
   if (rank < 2) c.fail_type("its input is not a matrix");
+  if (c.dtype(x).is_string()) c.unsupported("text, which has no zero");
   Ints dims = c.dims(x);
   int64_t rows = dims[static_cast<size_t>(rank - 2)], columns = dims[static_cast<size_t>(rank - 1)];
   // Any diagonal outside the matrix equals the one just past the corner, which avoids overflow.

@@ -164,16 +164,25 @@ Result<std::vector<Value>> eval_region_align(const EvalArgs& args) {
   struct Axis {
     double start, size;
     int64_t samples;
+    double extent;
+    bool given;
+    // Samples of a bin that may be near the map: few of a region of any size.
+    int64_t first(int64_t bin) const { return given ? 0 : place(bin, -1, -2); }
+    int64_t end(int64_t bin) const { return given ? samples : std::max(first(bin), place(bin, extent, 2)); }
+    int64_t place(int64_t bin, double at, double margin) const {
+      const double n = static_cast<double>(samples),
+                   i = std::floor((at - start - static_cast<double>(bin) * size) * n / size + margin);
+      return i > 0 ? static_cast<int64_t>(std::min(i, n)) : 0;
+    }
   };
   auto axis = [&](int64_t k, int64_t low, int64_t bins, int64_t extent) {
     const double shift = a.half_pixel ? 0.5 : 0;
     const double from = regions.f[k * 5 + low] * a.spatial_scale - shift,
                  to = regions.f[k * 5 + low + 2] * a.spatial_scale - shift;
     const double length = a.half_pixel || to - from > 1 ? to - from : 1;
-    Axis r{from, length / static_cast<double>(bins), a.sample_ratio};
+    Axis r{from, length / static_cast<double>(bins), a.sample_ratio, static_cast<double>(extent), a.sample_ratio > 0};
     const double least = a.half_pixel ? 0 : 1, many = std::ceil(r.size);
-    if (r.samples <= 0)
-      r.samples = static_cast<int64_t>(many > least ? std::min(many, 4.0 * static_cast<double>(extent)) : least);
+    if (r.samples <= 0) r.samples = static_cast<int64_t>(many > least ? std::min(many, 0x1p31) : least);
     return r;
   };
   struct Tap {
@@ -196,10 +205,14 @@ Result<std::vector<Value>> eval_region_align(const EvalArgs& args) {
     for (int64_t bin = 0; bin < rows * columns; ++bin) {
       const int64_t to = (k * rows * columns + bin) * channels;
       std::vector<double> magnitude(static_cast<size_t>(channels));
+      const int64_t row0 = down.first(bin / columns), row1 = down.end(bin / columns),
+                    column0 = across.first(bin % columns), column1 = across.end(bin % columns);
+      // Samples outside of the map are 0.
+      const bool all = (row1 - row0) * (column1 - column0) == down.samples * across.samples;
       for (int64_t c = 0; c < channels; ++c)
-        out.f[to + c] = average || down.samples * across.samples == 0 ? 0 : -HUGE_VAL;
-      for (int64_t iy = 0; iy < down.samples; ++iy)
-        for (int64_t ix = 0; ix < across.samples; ++ix) {
+        out.f[to + c] = average || !all || down.samples * across.samples == 0 ? 0 : -HUGE_VAL;
+      for (int64_t iy = row0; iy < row1; ++iy)
+        for (int64_t ix = column0; ix < column1; ++ix) {
           const Tap y = tap(down, bin / columns, iy, height), t = tap(across, bin % columns, ix, width);
           for (int64_t c = 0; c < channels; ++c) {
             auto pixel = [&](int64_t row, int64_t column) {
