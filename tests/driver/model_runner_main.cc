@@ -187,9 +187,13 @@ relay::Module disturbed(const relay::Module& module, std::mt19937& random) {
       return relay::make_constant(std::move(noise));
     };
     const relay::Expr near = relay::call("multiply", {e, around(1)});
-    // The logarithm of a sum next to 1 is as far off as that sum.
+    // The logarithm of a sum next to 1, and gates next to 0 and 1, are as far off as these.
+    static constexpr std::string_view kAroundOne[] = {"nn.log_softmax", "nn.gru", "nn.gru_scan", "nn.lstm",
+                                                      "nn.lstm_scan",   "nn.rnn", "nn.rnn_scan"};
     const relay::OpDef* op = relay::called_op(e);
-    return op && op->name == std::string_view("nn.log_softmax") ? relay::call("add", {near, around(0)}) : near;
+    const bool absolute =
+        op && std::find(std::begin(kAroundOne), std::end(kAroundOne), op->name) != std::end(kAroundOne);
+    return absolute ? relay::call("add", {near, around(0)}) : near;
   };
   const auto* main = module.main_function();
   relay::Expr body = relay::rewrite_graph(main->body, [&](const relay::Expr& original, const relay::Expr& e) {
