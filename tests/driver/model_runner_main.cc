@@ -134,7 +134,9 @@ Result<json> run(const std::string& model, const std::string& folder) {
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     out["outputs"].push_back(described(outputs[i]));
-    if (!outputs[i].dtype().is_string())
+    if (outputs[i].dtype().is_string())
+      out["outputs"].back()["texts"] = outputs[i].string_values();
+    else
       write_file(format("{}/ours_{}", folder, i), outputs[i].raw(), outputs[i].bytes());
   }
   if (!built) return out;

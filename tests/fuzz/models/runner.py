@@ -67,9 +67,13 @@ class Runner:
             (self.folder / f"input_{i}.pb").write_bytes(numpy_helper.from_array(array, name).SerializeToString())
         answer = self.ask("run", path)
         if answer["status"] == "ok":
-            answer["ours"] = [np.fromfile(self.folder / f"ours_{i}", o["dtype"]).reshape(o["shape"]) for i, o in enumerate(answer.get("outputs", []))]
+            answer["ours"] = [self.output(i, o) for i, o in enumerate(answer.get("outputs", []))]
             answer["truth"] = [self.number(f"reference_{i}", o) for i, o in enumerate(answer["reference"])] if "reference" in answer else None
         return answer
+
+    def output(self, i, described):
+        values = np.array(described["texts"], object) if "texts" in described else np.fromfile(self.folder / f"ours_{i}", described["dtype"])
+        return values.reshape(described["shape"])
 
     def number(self, name, described):
         kind = np.float64 if "float" in described["dtype"] else np.int64
