@@ -70,7 +70,8 @@ constexpr std::string_view kHostOps[] = {"NonZero",           "Compress",       
                                          "SplitToSequence",   "OptionalHasElement", "OptionalGetElement",
                                          "ImageDecoder"};
 constexpr std::string_view kEvaluateOps[] = {"StringConcat",   "StringSplit",     "StringNormalizer",
-                                             "RegexFullMatch", "TfIdfVectorizer", "LabelEncoder"};
+                                             "RegexFullMatch", "TfIdfVectorizer", "LabelEncoder",
+                                             "CategoryMapper", "DictVectorizer",  "CastMap"};
 constexpr std::string_view kNoText[] = {
     "Equal",       "Shape", "Size", "RegexFullMatch", "TfIdfVectorizer", "SequenceLength", "OptionalHasElement",
     "ImageDecoder"};
@@ -97,7 +98,10 @@ bool makes_text(const OnnxNodeAttrs& n, int64_t output, bool of_text) {
   if (n.op == "Cast") return setting(n, "to") && std::string_view(setting(n, "to")) == "8";
   if (n.op == "StringSplit") return output == 0;
   if (n.op == "StringConcat" || n.op == "StringNormalizer") return true;
-  if (n.op == "TreeEnsembleClassifier" || n.op == "LinearClassifier")
+  if (n.op == "CategoryMapper") return !of_text;
+  if (n.op == "DictVectorizer") return of_text && !setting(n, "string_vocabulary");  // such keys have numbers
+  if (n.op == "CastMap") return setting(n, "cast_to") && std::string_view(setting(n, "cast_to")) == "TO_STRING";
+  if (n.op == "TreeEnsembleClassifier" || n.op == "LinearClassifier" || n.op == "SVMClassifier")
     return output == 0 && setting(n, "classlabels_strings") != nullptr;
   if (n.op == "LabelEncoder") {
     const char* tensor = setting(n, "values_tensor");

@@ -87,11 +87,99 @@ def linear_classifier(r):
     return Case("LinearClassifier", [real(r, size(r, 1, 9), features)], a, domain=ML, outputs=(0, 1))
 
 
+def kernel(r):
+    """Attributes of the kernel function; powers are whole, since bases may be negative."""
+    return {"kernel_type": pick(r, ["LINEAR", "POLY", "RBF", "SIGMOID"]), "kernel_params": [0.5, 0.25, float(size(r, 1, 3))]}
+
+
+def svm_rows(r, features):
+    """Rows in each of the dtypes; a single row may be a vector."""
+    x = real(r, size(r, 1, 9), features)
+    return pick(r, [x, x, x.astype(np.float64), np.round(3 * x).astype(np.int64), np.round(3 * x).astype(np.int32)])
+
+
 @operator("SVMRegressor")
 def svm(r):
-    features, count = size(r, 1, 6), size(r, 1, 5)
-    a = {"support_vectors": floats(r, count, features), "coefficients": floats(r, count), "n_supports": count, "rho": floats(r, 1), "kernel_type": pick(r, ["LINEAR", "POLY", "RBF", "SIGMOID"]), "kernel_params": [0.5, 0.25, 2.0]}
+    features, count = size(r, 1, 6), size(r, 0, 5)
+    a = {"coefficients": floats(r, count or features), "n_supports": count, "rho": floats(r, 1)} | kernel(r)
+    if count:
+        a["support_vectors"] = floats(r, count, features)
+    if chance(r, 0.3):
+        a["one_class"] = 1
     return Case("SVMRegressor", [real(r, size(r, 1, 9), features)], a, domain=ML, tolerance=1e-4)
+
+
+@operator("SVMClassifier")
+def svm_classifier(r):
+    features, classes = size(r, 1, 6), size(r, 2, 5)
+    a = {"classlabels_ints": [7 * i - 3 for i in range(classes)]} if chance(r) else {"classlabels_strings": [f"class {i}" for i in range(classes)]}
+    if chance(r, 0.2):  # a linear model
+        weights = floats(r, classes, features)
+        a |= {"coefficients": [abs(w) for w in weights] if chance(r) else weights, "rho": floats(r, 1), "post_transform": pick(r, TRANSFORMS)} | kernel(r)
+        return Case("SVMClassifier", [svm_rows(r, features)], a, domain=ML, outputs=(0, 1), tolerance=1e-4)
+    counts, pairs = [size(r, 1, 3) for _ in range(classes)], classes * (classes - 1) // 2
+    a |= {"vectors_per_class": counts, "support_vectors": floats(r, sum(counts), features), "coefficients": floats(r, classes - 1, sum(counts)), "rho": floats(r, pairs)} | kernel(r)
+    if chance(r):
+        a |= {"prob_a": [-abs(v) for v in floats(r, pairs)], "prob_b": floats(r, pairs)}
+    a["post_transform"] = pick(r, TRANSFORMS)
+    return Case("SVMClassifier", [svm_rows(r, features)], a, domain=ML, outputs=(0, 1), tolerance=1e-4)
+
+
+WORDS = ["zero", "one", "two", "three", "", "ünf", "a longer text of several words"]
+
+
+def words(r, *shape):
+    return np.array([pick(r, WORDS) for _ in range(int(np.prod(shape)))], object).reshape(shape)
+
+
+@operator("CategoryMapper")
+def category_mapper(r):
+    count = size(r, 1, 5)
+    a = {"cats_strings": WORDS[:count], "cats_int64s": [5 * i - 2 for i in range(count)]}
+    if chance(r):
+        a |= {"default_string": "none", "default_int64": 77}
+    shape = [size(r, 1, 4) for _ in range(size(r, 1, 3))]
+    return Case("CategoryMapper", [words(r, *shape) if chance(r) else np.asarray(r.integers(-2, 25, shape), np.int64)], a, domain=ML)
+
+
+@operator("LabelEncoder")
+def label_encoder(r):
+    count = size(r, 1, 5)
+    sides = {"strings": (WORDS[:count], lambda *s: words(r, *s)), "int64s": ([5 * i - 2 for i in range(count)], lambda *s: np.asarray(r.integers(-2, 25, s), np.int64)),
+             "floats": ([0.5 * i for i in range(count)], lambda *s: np.asarray(0.5 * r.integers(0, 9, s), np.float32))}
+    source, target = pick(r, [("strings", "int64s"), ("int64s", "strings"), ("floats", "strings"), ("strings", "floats"), ("int64s", "floats"), ("floats", "int64s")])
+    a = {f"keys_{source}": sides[source][0], f"values_{target}": sides[target][0]}
+    if chance(r):
+        a |= {"strings": {"default_string": "none"}, "int64s": {"default_int64": 77}, "floats": {"default_float": 7.5}}[target]
+    return Case("LabelEncoder", [sides[source][1](*[size(r, 1, 4) for _ in range(size(r, 1, 3))])], a, domain=ML)
+
+
+@operator("DictVectorizer")
+def dict_vectorizer(r):
+    of_text = chance(r)
+    vocabulary = WORDS[:size(r, 1, 6)] if of_text else [3 * i - 1 for i in range(size(r, 1, 6))]
+    keys = sorted({pick(r, WORDS) if of_text else size(r, -1, 12) for _ in range(size(r, 1, 6))})
+    kinds = {np.float32: lambda: np.float32(r.standard_normal()), np.float64: lambda: np.float64(r.standard_normal())}
+    kinds |= {np.int64: lambda: np.int64(size(r, -9, 9))} if of_text else {object: lambda: pick(r, WORDS)}
+    kind = pick(r, list(kinds))
+    given = {k if of_text else np.int64(k): kinds[kind]() for k in keys}
+    expected = None if kind is np.float32 else [np.array([[given.get(k, "" if kind is object else 0) for k in vocabulary]], kind)]
+    return Case("DictVectorizer", [given], {"string_vocabulary" if of_text else "int64_vocabulary": vocabulary}, domain=ML, expected=expected)
+
+
+@operator("CastMap")
+def cast_map(r):
+    keys = [int(k) for k in r.permutation(12)[:size(r, 1, 6)]]
+    of_text, to = chance(r), pick(r, ["TO_FLOAT", "TO_INT64", "TO_STRING"])
+    value = (lambda: pick(r, ["1", "-2.5", "300", " 7"])) if of_text else (lambda: np.float32(10 * r.standard_normal()))
+    given, width = {np.int64(k): value() for k in keys}, size(r, 1, 14) if chance(r) else None
+    a = {"cast_to": to} | ({"map_form": "SPARSE", "max_map": width} if width else {"map_form": "DENSE"})
+    expected = None
+    if of_text:
+        cast, nothing, dtype = {"TO_FLOAT": (float, 0, np.float32), "TO_INT64": (lambda s: int(float(s)), 0, np.int64), "TO_STRING": (str, "0.f", object)}[to]
+        row = [cast(given[k]) if k in given else nothing for k in range(width)] if width else [cast(given[k]) for k in sorted(given)]
+        expected = [np.array([row], dtype)]
+    return Case("CastMap", [given], a, domain=ML, expected=expected)
 
 
 @operator("ZipMap")

@@ -89,7 +89,7 @@ def table():
     for name in ("cases_microsoft", "cases_ml"):
         for op, make in module(name).TABLE.items():
             cases = [make(np.random.default_rng(seed)) for seed in range(12)]
-            seen = {str(c.inputs[0].dtype) for c in cases if c.inputs and c.inputs[0] is not None}
+            seen = {"map" if isinstance(c.inputs[0], dict) else "string" if c.inputs[0].dtype == object else str(c.inputs[0].dtype) for c in cases if c.inputs and c.inputs[0] is not None}
             key = (cases[0].domain, cases[0].op)
             dtypes, where = rows.get(key, ([], []))
             rows[key] = (dtypes or [t for t in KNOWN if t in seen], [w for w in where if w != "onnxruntime"] + ["onnxruntime"])

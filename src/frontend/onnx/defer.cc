@@ -231,7 +231,7 @@ class Conversion {
       const auto at = static_cast<size_t>(attrs.operands[i]);
       if (attrs.operands[i] < 0 || at >= inputs.size())
         throw ConversionFailure{Diagnostic(ErrorCode::kBadArtifact, "an onnx.node has an operand too many")};
-      inputs[at] = kids[i];
+      inputs[at] = operand(kids[i]);
     }
     const Values made = importer_.converted(node, model->opsets, std::move(inputs));
     std::vector<Expr> results;
@@ -248,6 +248,15 @@ class Conversion {
         results.push_back(relay::make_tuple({}));  // an output that nothing reads
     }
     return attrs.outputs == 1 ? results[0] : relay::make_tuple(std::move(results));
+  }
+
+  // The parts of a map or a sequence of known length are operands of their own.
+  static Value operand(const Expr& e) {
+    const auto* tuple = relay::as<relay::TupleNode>(e);
+    if (!tuple || tuple->fields.empty()) return e;
+    Value out;
+    out.sequence = std::make_shared<const std::vector<Value>>(tuple->fields.begin(), tuple->fields.end());
+    return out;
   }
 
   static Expr other_result(const relay::OnnxNodeAttrs& attrs, std::vector<Expr> made) {

@@ -76,6 +76,28 @@ void Importer::add_input(const std::string& name, const Expr& var) {
   input_names_.push_back(name);
 }
 
+// A map comes in as two vectors of one length, NAME.keys and NAME.values.
+Value Importer::map_input(const ValueInfo& info) {
+  const ValueType& type = info.type;
+  const ValueType* values = type.element ? tensor_of(*type.element) : nullptr;
+  if (!type.elem || !values || !values->elem)
+    refuse(ErrorCode::kUnsupportedModel, format("inputs of type {} cannot be compiled", type.str()),
+           format("input '{}'", info.name));
+  std::vector<Value> parts;
+  const Dim length = Dim::symbol(symbol_name(info.name + "_size"));
+  for (const auto& [suffix, dtype] : {std::pair(".keys", *type.elem), std::pair(".values", *values->elem)}) {
+    const std::string name = info.name + suffix;
+    const Expr var = relay::make_var(name, tensor_type({length}, dtype), relay::make_span(name));
+    input_kinds_.push_back("tensor");
+    add_input(name, var);
+    parts.emplace_back(var);
+  }
+  is_program = true;
+  Value out;
+  out.sequence = std::make_shared<const std::vector<Value>>(std::move(parts));
+  return out;
+}
+
 void Importer::add_graph_input(const ValueInfo& info, Scope& scope) {
   std::string where = format("input '{}'", info.name);
   if (auto given = options_.values.find(info.name); given != options_.values.end()) {
@@ -92,6 +114,10 @@ void Importer::add_graph_input(const ValueInfo& info, Scope& scope) {
   if (Expr var = program_input(info)) {
     add_input(info.name, var);
     scope.values.emplace(info.name, var);
+    return;
+  }
+  if (info.type.kind == ValueType::kMap) {
+    scope.values.emplace(info.name, map_input(info));
     return;
   }
   const ValueType* type = tensor_of(info.type);

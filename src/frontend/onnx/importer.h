@@ -64,6 +64,7 @@ class Importer {
   void bind_shapes();
   void add_graph_input(const ValueInfo& info, Scope& scope);
   Expr program_input(const ValueInfo& info);
+  Value map_input(const ValueInfo& info);
   Expr results(const Values& outputs, relay::DictAttrs* attrs);
   bool may_wait(const Node& node, const std::vector<Value>& inputs, const Diagnostic& failure);
   void import_nodes(const std::vector<Node>& nodes, Scope& scope);

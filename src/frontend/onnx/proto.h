@@ -24,7 +24,8 @@ inline constexpr int64_t kMaxSparseBytes = 64 << 20;  // bytes of a sparse tenso
 
 struct Graph;
 
-// The type of a value. elem is meaningful for tensors; element for sequences and optionals.
+// The type of a value. elem is that of a tensor's elements or a map's keys; element that of what a sequence, an
+// optional or a map holds.
 struct ValueType {
   enum Kind { kNone, kTensor, kSparse, kSequence, kOptional, kMap, kOpaque } kind = kNone;
   std::optional<DataType> elem;  // empty when the file leaves it out

@@ -24,7 +24,7 @@ std::string ValueType::str() const {
     case kOptional:
       return "optional(" + (element ? element->str() : "?") + ")";
     case kMap:
-      return "map";
+      return format("map({}, {})", elem ? elem->str() : "?", element ? element->str() : "?");
     case kOpaque:
       return "opaque";
     case kNone:
@@ -95,6 +95,23 @@ void read_element_type(pbf_reader m, ReadState& state, ValueType* t, ValueType::
   }
 }
 
+void read_map_type(pbf_reader m, ReadState& state, ValueType* t, int depth) {
+  t->kind = ValueType::kMap;
+  while (m.next()) switch (m.tag_and_type()) {
+      case varint_field(1): {
+        const int64_t number = m.get_int32();
+        t->elem = element_type(number);
+        if (!t->elem && number != 0) state.fail(format("{} is not a type of keys", number));
+        break;
+      }
+      case bytes_field(2):
+        t->element = std::make_shared<const ValueType>(read_type(m.get_message(), state, depth + 1));
+        break;
+      default:
+        m.skip();
+    }
+}
+
 ValueType read_type(pbf_reader m, ReadState& state, int depth) {
   if (depth > 16) state.fail("a type is nested too deeply", ErrorCode::kLimitExceeded);
   ValueType t;
@@ -112,8 +129,7 @@ ValueType read_type(pbf_reader m, ReadState& state, int depth) {
         read_element_type(m.get_message(), state, &t, ValueType::kOptional, depth);
         break;
       case bytes_field(5):
-        m.skip();
-        t.kind = ValueType::kMap;
+        read_map_type(m.get_message(), state, &t, depth);
         break;
       case bytes_field(7):
         m.skip();

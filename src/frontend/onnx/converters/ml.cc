@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ai.onnx.ml: linear models, support vector machines and feature preprocessing.
+// ai.onnx.ml: linear models and feature preprocessing.
 #include "frontend/onnx/converters/ml.h"
 
 #include <cmath>
@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "frontend/onnx/converters/linear.h"
+#include "frontend/onnx/importer.h"
 
 namespace tilewright::onnx {
 
@@ -77,6 +78,21 @@ Tensor class_labels(NodeContext& c) {
 Expr labels_of(NodeContext& c, const Expr& classes, const Tensor& labels) {
   if (!labels.dtype().is_string())
     return c.call("take", {c.constant_of(labels), classes}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
+  // Compiled code handles no texts: a program looks them up beside it.
+  if (!NodeContext::known(classes) && c.importer().programs()) {
+    Node lookup;
+    lookup.op_type = "LabelEncoder";
+    lookup.domain = kMlDomain;
+    lookup.name = c.node().label() + "/labels";
+    lookup.inputs = {"classes"};
+    lookup.outputs = {"labels"};
+    Attribute keys, values;
+    keys.name = "keys_int64s", keys.kind = AttributeKind::kInts;
+    values.name = "values_strings", values.kind = AttributeKind::kStrings, values.strings = labels.string_values();
+    for (int64_t i = 0; i < labels.size(); ++i) keys.ints.push_back(i);
+    lookup.attributes = {std::move(keys), std::move(values)};
+    return c.importer().defer(lookup, {}, 2, {Value(classes)}).at(0).expr;
+  }
   const Tensor known = c.constant(classes, "classes");
   std::vector<std::string> texts;
   for (int64_t i = 0; i < known.size(); ++i)
@@ -95,6 +111,13 @@ Tensor numbers_of(const std::vector<double>& values, std::vector<int64_t> shape,
   Tensor t(dtype, std::move(shape));
   for (int64_t i = 0; i < t.size(); ++i) t.set_double(i, values[static_cast<size_t>(i)]);
   return t;
+}
+
+Expr best_class(NodeContext& c, const Expr& scores) {
+  return c.call("argmax", {scores}, make_attrs<relay::ArgReduceAttrs>([](auto& a) {
+                  a.axis = std::vector<int64_t>{1};
+                  a.dtype = kInt64;
+                }));
 }
 
 namespace {
@@ -121,13 +144,6 @@ Values linear_regressor(NodeContext& c) {
   return {post_transformed(c, y, post_transform_of(c))};
 }
 
-Expr best_class(NodeContext& c, const Expr& scores) {
-  return c.call("argmax", {scores}, make_attrs<relay::ArgReduceAttrs>([](auto& a) {
-                  a.axis = Ints{1};
-                  a.dtype = kInt64;
-                }));
-}
-
 // Two classes may have a single row of coefficients: its score is that of the second class.
 Values linear_classifier(NodeContext& c) {
   const Tensor labels = class_labels(c);
@@ -146,48 +162,6 @@ Values linear_classifier(NodeContext& c) {
   }
   if (rows != labels.size()) c.fail(format("it has {} labels for {} scores", labels.size(), rows));
   return {labels_of(c, best_class(c, scores), labels), post_transformed(c, scores, transform)};
-}
-
-// The kernel function (LINEAR, POLY, RBF or SIGMOID with gamma, coef0, degree) of every row and support vector.
-Expr kernel_products(NodeContext& c, const Expr& x, const std::vector<double>& vectors, int64_t count) {
-  const std::string kind = c.string_attr("kernel_type", "LINEAR");
-  auto parameters = c.floats_attr("kernel_params");
-  parameters.resize(3, 0);
-  const int64_t features = c.dims(x)[1];
-  if (count < 1 || static_cast<int64_t>(vectors.size()) / count != features ||
-      static_cast<int64_t>(vectors.size()) % count != 0)
-    c.fail_type(format("{} numbers are not {} support vectors of {} features", vectors.size(), count, features));
-  const Expr support = c.constant_of(numbers_of(vectors, {count, features}, kFloat32));
-  auto number = [&](double v) { return c.scalar(v, kFloat32); };
-  if (kind == "RBF") {
-    const Expr away = c.sub(c.expand(x, 1), c.expand(support, 0));  // (rows, vectors, features)
-    const Expr far = c.reduce("sum", c.mul(away, away), {2}, false);
-    return c.call("exp", {c.mul(far, number(-parameters[0]))});
-  }
-  Expr dot = c.call("nn.dense", {x, support}, make_attrs<relay::DenseAttrs>([&](auto& a) { a.units = count; }));
-  if (kind == "LINEAR") return dot;
-  const Expr shifted = c.add(c.mul(dot, number(parameters[0])), number(parameters[1]));
-  if (kind == "POLY") return c.call("power", {shifted, number(parameters[2])});
-  if (kind == "SIGMOID") return c.call("tanh", {shifted});
-  c.fail(format("its kernel_type '{}' is unknown", kind));
-}
-
-Values svm_regressor(NodeContext& c) {
-  const Expr x = feature_rows(c, kFloat32);
-  const auto vectors = c.floats_attr("support_vectors"), weights = c.floats_attr("coefficients"),
-             rho = c.floats_attr("rho", {0});
-  const int64_t count = c.int_attr("n_supports", 0);
-  // Without support vectors the model is linear: the coefficients apply to the features.
-  const Expr products = count > 0 ? kernel_products(c, x, vectors, count) : x;
-  const int64_t width = c.dims(products)[1];
-  if (static_cast<int64_t>(weights.size()) != width || rho.empty())
-    c.fail_type(format("it has {} coefficients for {} products", weights.size(), width));
-  Expr y = c.call("nn.dense", {products, c.constant_of(numbers_of(weights, {1, width}, kFloat32))},
-                  make_attrs<relay::DenseAttrs>([](auto& a) { a.units = 1; }));
-  y = c.add(y, c.scalar(rho[0], kFloat32));
-  if (c.int_attr("one_class", 0) != 0)
-    y = c.where(c.call("greater", {y, c.scalar(0, kFloat32)}), c.scalar(1, kFloat32), c.scalar(-1, kFloat32));
-  return {post_transformed(c, y, post_transform_of(c))};
 }
 
 Values normalizer(NodeContext& c) {
@@ -266,7 +240,6 @@ constexpr ConverterEntry kMlConverters[] = {
     {"LinearRegressor", 1, linear_regressor, kMlDomain},
     {"Normalizer", 1, normalizer, kMlDomain},
     {"OneHotEncoder", 1, one_hot_encoder, kMlDomain},
-    {"SVMRegressor", 1, svm_regressor, kMlDomain},
     {"ZipMap", 1, zip_map, kMlDomain},
 };
 

@@ -15,6 +15,8 @@ Expr post_transformed(NodeContext& c, const Expr& scores, PostTransform transfor
 // The labels of the classes (integers or strings), and the label of each row's class.
 Tensor class_labels(NodeContext& c);
 Expr labels_of(NodeContext& c, const Expr& classes, const Tensor& labels);
+// The column of each row's largest score.
+Expr best_class(NodeContext& c, const Expr& scores);
 
 // Operand 0 as a matrix of float32 or float64; a vector becomes one row.
 Expr feature_rows(NodeContext& c, DataType dtype);

@@ -243,70 +243,12 @@ Values tf_idf(NodeContext& c) {
   return {c.constant_of(out)};
 }
 
-// Maps keys to values, with a default; either side is strings, integers or floats.
-Values label_encoder(NodeContext& c) {
-  const Tensor x = c.constant(0, "input");
-  auto list = [&](const char* side) -> Tensor {
-    const std::string s(side);
-    if (c.has_attr(s + "_strings")) {
-      Texts v = c.strings_attr(s + "_strings");
-      const auto n = static_cast<int64_t>(v.size());
-      return Tensor::strings({n}, std::move(v));
-    }
-    if (c.has_attr(s + "_int64s")) {
-      const Ints v = c.ints_attr(s + "_int64s");
-      return Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(v.size())}, v);
-    }
-    if (c.has_attr(s + "_floats")) {
-      const std::vector<double> v = c.floats_attr(s + "_floats");
-      Tensor t(kFloat32, {static_cast<int64_t>(v.size())});
-      for (int64_t i = 0; i < t.size(); ++i) t.set_double(i, v[static_cast<size_t>(i)]);
-      return t;
-    }
-    const Attribute* a = c.attr(s + "_tensor", AttributeKind::kTensor);
-    if (!a) c.fail(format("it has no {}", side));
-    return a->tensors.at(0);
-  };
-  const Tensor keys = list("keys"), values = list("values");
-  if (keys.size() != values.size() || keys.dtype().is_string() != x.dtype().is_string())
-    c.fail_type(format("it maps {} {} to {} {}", keys.size(), keys.dtype().str(), values.size(), values.dtype().str()));
-  auto key = [](const Tensor& t, int64_t i) {
-    return t.dtype().is_string()  ? t.string_values()[static_cast<size_t>(i)]
-           : t.dtype().is_float() ? format("{}", t.at_double(i))
-                                  : format("{}", t.at_int(i));
-  };
-  std::map<std::string, int64_t> places;
-  for (int64_t i = 0; i < keys.size(); ++i) places.emplace(key(keys, i), i);
-  const Attribute* tensor = c.attr("default_tensor", AttributeKind::kTensor);
-  const bool to_text = values.dtype().is_string();
-  Texts strings;
-  Tensor out = to_text ? Tensor() : Tensor::zeros(values.dtype(), x.shape());
-  for (int64_t i = 0; i < x.size(); ++i) {
-    auto found = places.find(key(x, i));
-    if (to_text) {
-      strings.push_back(found != places.end() ? values.string_values()[static_cast<size_t>(found->second)]
-                        : tensor              ? tensor->tensors.at(0).string_values().at(0)
-                                              : c.string_attr("default_string", "_Unused"));
-    } else if (values.dtype().is_float()) {
-      out.set_double(i, found != places.end() ? values.at_double(found->second)
-                        : tensor              ? tensor->tensors.at(0).at_double(0)
-                                              : c.float_attr("default_float", -0.0));
-    } else {
-      out.set_int(i, found != places.end() ? values.at_int(found->second)
-                     : tensor              ? tensor->tensors.at(0).at_int(0)
-                                           : c.int_attr("default_int64", -1));
-    }
-  }
-  return {c.constant_of(to_text ? Tensor::strings(x.shape(), std::move(strings)) : out)};
-}
-
 constexpr ConverterEntry kTextConverters[] = {
     {"StringConcat", 20, string_concat},
     {"StringSplit", 20, string_split},
     {"StringNormalizer", 10, string_normalizer},
     {"RegexFullMatch", 20, regex_full_match},
     {"TfIdfVectorizer", 9, tf_idf},
-    {"LabelEncoder", 2, label_encoder, "ai.onnx.ml"},
 };
 
 }  // namespace
