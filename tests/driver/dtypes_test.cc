@@ -194,7 +194,7 @@ TEST(Dtypes, Pools) {
 }
 TEST(Dtypes, Resizes) {
   for (DataType t : kAll)
-    for (const char* method : {"nearest_neighbor", "linear"}) {
+    for (const char* method : {"nearest_neighbor", "linear", "cubic"}) {
       SCOPED_TRACE(t.str() + " " + method);
       Expr x = input("x", {1, 3, 5, 4}, t);
       check({x}, call("image.resize2d", {x}, make_attrs<Resize2DAttrs>([&](auto& a) {

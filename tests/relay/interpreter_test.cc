@@ -32,6 +32,28 @@ TEST(Interpreter, RunsMainAndCallsTheHookInOrder) {
   EXPECT_EQ(seen, (std::vector<std::string>{"multiply 16", "add 17"}));
 }
 
+TEST(Interpreter, CubicOvershootsAreBoundedForBytes) {
+  // Beside an edge a cubic goes below the darkest and above the brightest pixel.
+  Expr x = var("x", {1, 1, 1, 8}, kUInt8);
+  Value image = make_value(kUInt8, {1, 1, 1, 8});
+  for (size_t i = 4; i < 8; ++i) image.i[i] = 255;
+  Expr body = call("image.resize2d", {x}, make_attrs<Resize2DAttrs>([](auto& a) {
+                     a.size = {1, 24};
+                     a.method = "cubic";
+                     a.coordinate_transformation_mode = "half_pixel";
+                   }));
+  auto out = interpret(module_of({x}, body), {{"x", image}});
+  ASSERT_TRUE(out.ok()) << out.error().str();
+  for (size_t i = 0; i < 24; ++i) {
+    const int64_t v = (*out)[0].i[i];
+    if (i < 11) {
+      EXPECT_LT(v, 40) << i;
+    } else if (i > 12) {
+      EXPECT_GT(v, 215) << i;
+    }
+  }
+}
+
 TEST(Interpreter, SaysWhatIsWrongWithInputs) {
   Expr x = var("x", {Dim::symbol("N"), 2}), y = var("y", {Dim::symbol("N")});
   Module m = module_of({x, y}, make_tuple({call("exp", {x}), y}));

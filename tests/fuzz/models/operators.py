@@ -515,6 +515,8 @@ def quantized_product(m, op):
 def resize(m, op):
     x = picture(m, [d for d in m.types(op, "T1") if d in NUMBERS] if m.chance(0.3) else ["float32"], m.pick([1, 2, 2]))
     mode = m.pick(["nearest", "linear", "cubic"]) if len(x[2]) == 4 else m.pick(["nearest", "linear"])
+    if x[1] in INTEGERS:
+        mode = "nearest"  # truncating a sum that is nearly whole has no one answer
     n = len(x[2]) - 2
     extra = dict(mode=mode, coordinate_transformation_mode=m.pick(["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]))
     if mode == "nearest":

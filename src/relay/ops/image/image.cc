@@ -5,6 +5,7 @@
 #include "relay/ops/attrs.h"
 #include "relay/ops/define.h"
 #include "relay/ops/nn/convolution.h"
+#include "relay/ops/quantize/attrs_qnn.h"
 #include "relay/ops/typing.h"
 
 namespace tilewright::relay {
@@ -148,7 +149,11 @@ Value resize(const Value& in, size_t spatial, std::vector<AxisResize> axes, doub
     return x;
   }
   Value out = make_value(out_dtype, x.shape);
-  for (size_t j = 0; j < x.f.size(); ++j) out.i[j] = float_to_int(out_dtype, x.f[j]);
+  // A cubic goes beyond its points; what a narrow dtype does not hold becomes its nearest number.
+  const bool bounded = out_dtype.bits <= 16;
+  const auto least = static_cast<double>(lowest(out_dtype)), most = static_cast<double>(highest(out_dtype));
+  for (size_t j = 0; j < x.f.size(); ++j)
+    out.i[j] = float_to_int(out_dtype, bounded ? std::clamp(x.f[j], least, most) : x.f[j]);
   return out;
 }
 

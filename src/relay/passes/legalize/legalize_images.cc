@@ -2,6 +2,7 @@
 // Resizes and pools without a kernel of their own.
 #include "relay/calls.h"
 #include "relay/ops/attrs.h"
+#include "relay/ops/quantize/attrs_qnn.h"
 #include "relay/passes/legalize/legalize_rules.h"
 
 namespace tilewright::relay {
@@ -80,19 +81,26 @@ Expr legal_upsampling(const Expr& e) {
       e->span);
 }
 
-// Other dtypes than the kernel's are computed in float32; integers are truncated afterwards.
+// Other dtypes than the kernel's are computed in float32; integers are bounded and truncated afterwards.
 Expr legal_resize2d(const Expr& e) {
   const auto& a = attrs_of<Resize2DAttrs>(e);
   const DataType in = tensor_of(arg(e, 0)).dtype, out = tensor_of(e).dtype;
   const bool copies = a.method == "nearest_neighbor";
   if (copies ? in == out : in == out && (in == kFloat32 || in == kFloat64)) return e;
   const DataType work = copies ? in : kFloat32;
-  return cast(call("image.resize2d", {cast(arg(e, 0), work)}, make_attrs<Resize2DAttrs>([&](auto& r) {
+  Expr made = call("image.resize2d", {cast(arg(e, 0), work)}, make_attrs<Resize2DAttrs>([&](auto& r) {
                      r = a;
                      r.out_dtype.clear();
                    }),
-                   e->span),
-              out);
+                   e->span);
+  // A cubic goes beyond its points; what the dtype does not hold becomes its nearest number.
+  if (a.method == "cubic" && out.is_integral() && out.bits <= 16)
+    made = call("clip", {made}, make_attrs<ClipAttrs>([&](auto& c) {
+                  c.a_min = static_cast<double>(lowest(out));
+                  c.a_max = static_cast<double>(highest(out));
+                }),
+                e->span);
+  return cast(made, out);
 }
 
 // Resizes H and W, then D: all methods are separable.
