@@ -16,7 +16,7 @@ def bit_cast(m, op):
 
 @operator("BlackmanWindow", "HammingWindow", "HannWindow")
 def window_of_samples(m, op):
-    m.add(op, [m.constant(np.asarray(m.integer(2, 20), m.pick(m.types(op, "T1"))))], periodic=m.integer(0, 1),
+    m.add(op, [m.constant(np.asarray(m.integer(3, 20), m.pick(m.types(op, "T1"))))], periodic=m.integer(0, 1),
           output_datatype=ELEMENT[m.pick([d for d in m.types(op, "T2") if d in FLOATS])] if m.chance(0.5) else None)
 
 

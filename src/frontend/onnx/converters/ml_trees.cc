@@ -355,12 +355,14 @@ Values tree_ensemble_classifier(NodeContext& c) {
     if (f.base.size() == 2) f.base = {f.base[1]};
     return two_classes(c, f, forest_scores(c, f, x), labels, transform);
   }
-  const Expr scores = forest_scores(c, f, x);
-  const Expr best = c.call("argmax", {scores}, make_attrs<relay::ArgReduceAttrs>([](auto& a) {
+  const Expr scores = forest_scores(c, f, x), given = post_transformed(c, scores, transform);
+  // SOFTMAX_ZERO leaves out classes that no leaf votes for, also where all others have negative scores.
+  const Expr& judged = transform == PostTransform::kSoftmaxZero ? given : scores;
+  const Expr best = c.call("argmax", {judged}, make_attrs<relay::ArgReduceAttrs>([](auto& a) {
                              a.axis = Ints{1};
                              a.dtype = kInt64;
                            }));
-  return {labels_of(c, best, labels), c.cast(post_transformed(c, scores, transform), kFloat32)};
+  return {labels_of(c, best, labels), c.cast(given, kFloat32)};
 }
 
 constexpr ConverterEntry kTreeConverters[] = {

@@ -138,7 +138,10 @@ Result<std::vector<Value>> eval_clip(const EvalArgs& args) {
   const bool u64 = in.dtype == kUInt64;
   for (int64_t& x : out.i) {
     double d = u64 ? static_cast<double>(static_cast<uint64_t>(x)) : static_cast<double>(x);
-    if (d < a.a_min) x = wrap_int(in.dtype, static_cast<int64_t>(std::ceil(a.a_min)));
+    if (d < a.a_min) {
+      x = wrap_int(in.dtype, static_cast<int64_t>(std::ceil(a.a_min)));
+      d = a.a_min;  // which may lie above a_max
+    }
     if (d > a.a_max)
       x = u64 ? static_cast<int64_t>(static_cast<uint64_t>(a.a_max))
               : wrap_int(in.dtype, static_cast<int64_t>(std::floor(a.a_max)));
