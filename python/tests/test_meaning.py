@@ -255,7 +255,7 @@ class Layouts(unittest.TestCase):
         back = lambda y: relay.layout_transform(y, "NCHW16c", "NCHW")  # noqa: E731
         cases = [(lambda y, b: relay.nn.max_pool2d(relay.add(y, b), (2, 2)), lambda y, b: back(relay.nn.max_pool2d(relay.add(y, b), (2, 2), layout="NCHW16c"))),
                  (lambda y, b: relay.strided_slice(relay.add(y, b), [0, 16], [1, 32], [1, 1]),
-                  lambda y, b: back(relay.strided_slice(relay.add(y, b), [0, 1, 0, 0, 0], [1, 2] + [2**31 - 1] * 3, [1] * 5)))]
+                  lambda y, b: back(relay.strided_slice(relay.add(y, b), [0, 1], [1, 2], [1, 1])))]
         relay.op.register_alter_op_layout("nn.conv2d", blocks, level=15)
         try:
             for make, expected in cases:
