@@ -365,8 +365,9 @@ class Inference {
   bool unknown_ = false;
 };
 
-// Nodes whose operand types nothing has checked since they were built: conditions and reference cells.
+// Nodes whose operand types nothing has checked since they were built: bindings, conditions and reference cells.
 bool is_doubtful(const Expr& e) {
+  if (const auto* let = as<LetNode>(e)) return !types_agree(let->var->type, let->value->type);
   if (const auto* branch = as<IfNode>(e)) {
     const auto* condition = as_tensor(branch->condition->type);
     return !condition || !condition->dtype.is_bool() || !condition->shape.empty();
@@ -382,6 +383,11 @@ bool has_gaps(const Module& module) {
 }
 
 }  // namespace
+
+bool types_agree(const Type& a, const Type& b) {
+  Unifier unifier;
+  return unifier.unify(unifier.opened(a), unifier.opened(b)).empty();
+}
 
 Result<Module> infer_type(const Module& module, PassContext&) {
   if (!has_gaps(module) || has_run_time_values(module)) return module;
