@@ -166,11 +166,12 @@ def replay(runner, folder):
 
 
 def is_known(kind, model, what):
-    """Named exceptions: lines 'kind operator text', with the reason behind '#', of models that are this operator alone."""
+    """Named exceptions: lines 'kind operator text', with the reason behind '#', of models that are this operator alone,
+    or have it among others ('+operator')."""
     operators = {n.op_type for n in model.graph.node} - {"Constant"}
     for line in KNOWN.read_text().splitlines() if KNOWN.exists() else []:
         words = line.split("#")[0].split(None, 2)
-        if len(words) >= 2 and words[0] == kind and operators == {words[1]} and (len(words) < 3 or words[2].strip() in what):
+        if len(words) >= 2 and words[0] == kind and (operators == {words[1]} or words[1][1:] in operators and words[1][0] == "+") and (len(words) < 3 or words[2].strip() in what):
             return True
     return False
 
