@@ -131,7 +131,7 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
                    const relay::Module& m, PassContext&) { return relay::plan_virtual_devices(m, devices); };
   } else if (arguments.contains("inline_once")) {
     const relay::DeadCodeOptions options{nb::cast<bool>(arguments["inline_once"]),
-                                         nb::cast<bool>(arguments["ignore_impurity"])};
+                                         nb::cast<bool>(arguments["ignore_impurity"]), false};
     pass.run = [options](const relay::Module& m, PassContext&) { return relay::dead_code_elimination(m, options); };
   } else if (arguments.contains("expand_constructor")) {
     pass.run = [constructors = nb::cast<bool>(arguments["expand_constructor"]),

@@ -365,8 +365,17 @@ class Inference {
   bool unknown_ = false;
 };
 
-// Nodes whose operand types nothing has checked since they were built: conditions and reference cells.
+// Nodes whose operand types nothing has checked since they were built: conditions, reference cells, and calls of functions
+// with operands of other types than their parameters.
 bool is_doubtful(const Expr& e) {
+  if (const auto* call = as<CallNode>(e); call && !called_op(e)) {
+    const auto* f = as_func(call->callee->type);
+    if (!f || !f->variables.empty()) return false;
+    if (f->args.size() != call->args.size()) return true;
+    for (size_t i = 0; i < f->args.size(); ++i)
+      if (!type_equal(f->args[i], call->args[i]->type)) return true;
+    return false;
+  }
   if (const auto* branch = as<IfNode>(e)) {
     const auto* condition = as_tensor(branch->condition->type);
     return !condition || !condition->dtype.is_bool() || !condition->shape.empty();

@@ -227,8 +227,10 @@ class Pass:
         context._after(result, self.info)
         return result
 
+    _kind = "Module"
+
     def __repr__(self) -> str:
-        return f"Run Module pass: {self.info.name} at the optimization level {self.info.opt_level}"
+        return f"Run {self._kind} pass: {self.info.name} at the optimization level {self.info.opt_level}"
 
 
 class ModulePass(Pass):
@@ -236,7 +238,7 @@ class ModulePass(Pass):
 
 
 class FunctionPass(Pass):
-    pass
+    _kind = "Function"
 
 
 class Sequential(Pass):
@@ -251,11 +253,14 @@ class Sequential(Pass):
                 raise TypeError("passes must be a list of Pass objects.")
         super().__init__(PassInfo(opt_level, name, list(required or []), traceable), self._run_all)
 
+    def _names(self) -> set[str]:
+        return {p.info.name for p in self.passes}.union(*(p._names() for p in self.passes if isinstance(p, Sequential)))
+
     def _run_all(self, mod: Any, context: PassContext) -> Any:
-        known = {name for name, _, _ in _core.pass_infos()}
+        known = {name for name, _, _ in _core.pass_infos()} | self._names()
         for names in (context.required_pass, context.disabled_pass):
             for name in names:
-                if name not in known and all(name != p.info.name for p in self.passes):
+                if name not in known:
                     raise ValueError(f"no pass is called '{name}'; relay.transform lists them")
         for p in self.passes:
             if not context.pass_enabled(p.info):

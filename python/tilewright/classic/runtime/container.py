@@ -37,8 +37,22 @@ def _as_tensor(value: Any) -> Any:
     return tuple_object(value) if isinstance(value, (list, tuple)) else array(value)
 
 
-class Object:
-    """Root of the classic classes: isinstance holds for every object of the compiler or the runtime."""
+class _ObjectKind(type):
+    """The classes of the compiler and the runtime have no common base here, so that Object asks where a class is from."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls is not Object:
+            return type.__instancecheck__(cls, instance)
+        kind = type(instance)
+        return kind.__module__.partition(".")[0] == "tilewright" and kind.__name__ not in _NO_OBJECTS
+
+
+# Handles of the runtime, which are no objects in the classic interface, either.
+_NO_OBJECTS = frozenset({"NDArray", "PackedFunc", "Module", "Device", "DataType"})
+
+
+class Object(metaclass=_ObjectKind):
+    """Root of the classic classes: isinstance holds for every object of the compiler and the runtime's containers."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

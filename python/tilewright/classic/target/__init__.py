@@ -133,6 +133,8 @@ class Target:
             device = self._attrs.get("device", "")
             self._keys = keys if keys is not None else [*([device] if device else []), *(k for k in KINDS[self._kind].keys if k != device)]
             self.host = Target(given_host) if given_host is not None else None
+            if self._kind == "composite" and "devices" in self._attrs:
+                self._attrs["devices"] = [Target(d) for d in self._attrs["devices"]]
             if self._kind == "llvm":
                 _core.check_target(self.build_text())  # checks the syntax of features and -math
         if host is not None:
@@ -157,7 +159,7 @@ class Target:
             if "kind" not in target and isinstance(target.get("tag"), str):
                 return {**self._spec(target["tag"]), **{k: v for k, v in target.items() if k != "tag"}}
             return {str(k): v for k, v in target.items()}
-        raise TypeError(f"a target is a string, a dict or JSON, not a {type(target).__name__}")
+        raise ValueError(f"target has to be a string or dictionary, not a {type(target).__name__}")
 
     def __str__(self) -> str:
         words = [self._kind]
@@ -243,6 +245,22 @@ class Target:
         return int(self.attrs.get("max_num_threads", 1))
 
     @property
+    def max_function_args(self) -> int:
+        return int(self.attrs.get("max_function_args", -1))
+
+    @property
+    def max_block_size_x(self) -> int:
+        return int(self.attrs.get("max_block_size_x", self.max_num_threads))
+
+    @property
+    def max_block_size_y(self) -> int:
+        return int(self.attrs.get("max_block_size_y", self.max_num_threads))
+
+    @property
+    def max_shared_memory_per_block(self) -> int:
+        return int(self.attrs["max_shared_memory_per_block"])
+
+    @property
     def thread_warp_size(self) -> int:
         return int(self.attrs.get("thread_warp_size", 1))
 
@@ -316,9 +334,14 @@ class Target:
 
     @staticmethod
     def canon_target_map_and_host(target_map: Mapping[Any, Any], target_host: Any = None) -> tuple[dict[Any, "Target"], "Target | None"]:
-        """Converts values (and keys that are targets) to targets with the host."""
-        out: dict[Any, Target] = {}
+        """Targets with the host: of the keys where the values are modules or other things, else of the values."""
+        out: dict[Any, Any] = {}
         for key, value in target_map.items():
+            if not isinstance(value, (str, Mapping, Target)) or isinstance(key, Target):
+                target = Target(key)
+                target_host = target.host or target_host
+                out[Target(target, target_host)] = value
+                continue
             target, target_host = Target.canon_target_and_host(value, target_host)
             out[key] = target  # type: ignore[assignment]
         return out, Target.canon_target(target_host)

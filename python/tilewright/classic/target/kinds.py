@@ -50,7 +50,7 @@ KINDS: dict[str, Kind] = {
 DEFAULTS: dict[str, dict[str, Any]] = {
     "cuda": {"max_num_threads": 1024, "thread_warp_size": 32}, "nvptx": {"max_num_threads": 1024, "thread_warp_size": 32},
     "rocm": {"max_num_threads": 256, "thread_warp_size": 64}, "opencl": {"max_num_threads": 256, "thread_warp_size": 1},
-    "metal": {"max_num_threads": 256, "thread_warp_size": 16}, "vulkan": {"max_num_threads": 256, "thread_warp_size": 1}, "webgpu": {"max_num_threads": 256},
+    "metal": {"max_num_threads": 256, "thread_warp_size": 16, "max_function_args": 31}, "vulkan": {"max_num_threads": 256, "thread_warp_size": 1}, "webgpu": {"max_num_threads": 256},
 }
 DEVICES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 5: "aocl", 6: "sdaccel", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 12: "ext_dev",
            13: "micro_dev", 14: "hexagon", 15: "webgpu"}

@@ -90,6 +90,7 @@ constexpr Entry kNnLayouts[] = {
     {"nn.dropout", same_everywhere},
     {"nn.global_avg_pool2d", pool<GlobalPool2DAttrs>},
     {"nn.global_max_pool2d", pool<GlobalPool2DAttrs>},
+    {"nn.instance_norm", along_axis<InstanceNormAttrs>},
     {"nn.layer_norm", along_axis<LayerNormAttrs>},
     {"nn.lrn", along_axis<LRNAttrs>},
     {"nn.max_pool1d", pool<MaxPool1DAttrs>},

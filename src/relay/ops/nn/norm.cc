@@ -153,12 +153,13 @@ Result<Type> channel_norm_type(const TypeArgs& args) {
   const auto& a = attrs_of<A>(args);
   const auto& x = args.tensor(0);
   int64_t axis = TW_TRY(checked_axis(a.axis, x.shape.size()));
-  if (axis != 1) return type_error(format("the channel axis must be 1, not {}", a.axis), "transpose the data");
+  if (axis == 0) return type_error("the channel axis is not that of the samples", "transpose the data");
   TW_TRY_STATUS(channel_vector(args, 1, axis, "gamma"));
   TW_TRY_STATUS(channel_vector(args, 2, axis, "beta"));
   if constexpr (requires { a.num_groups; }) {
-    if (a.num_groups < 1 || (x.shape[1].is_const() && x.shape[1].value() % a.num_groups))
-      return type_error(format("{} channels do not divide into {} groups", x.shape[1].str(), a.num_groups));
+    const Dim& channels = x.shape[static_cast<size_t>(axis)];
+    if (a.num_groups < 1 || (channels.is_const() && channels.value() % a.num_groups))
+      return type_error(format("{} channels do not divide into {} groups", channels.str(), a.num_groups));
   }
   return args.types[0];
 }
@@ -168,14 +169,23 @@ Result<std::vector<Value>> eval_channel_norm(const EvalArgs& args) {
   const Value &x = args.inputs[0], &gamma = args.inputs[1], &beta = args.inputs[2];
   Value out = make_value(x.dtype, x.shape);
   out.bound.resize(out.f.size());
-  AxisView v(x.shape, 1);
+  AxisView v(x.shape, a.axis);
   int64_t per_group = 1;
   if constexpr (requires { a.num_groups; }) per_group = v.n / a.num_groups;
-  for (int64_t first = 0; first < v.outer * v.n; first += per_group)
-    normalize(
-        x, &out, per_group * v.inner, a.epsilon, [&](int64_t j) { return first * v.inner + j; },
-        [&](int64_t j) { return a.scale ? gamma.f[(first + j / v.inner) % v.n] : 1; },
-        [&](int64_t j) { return a.center ? beta.f[(first + j / v.inner) % v.n] : 0; });
+  // The elements of a group: of each place between samples and channels, its channels, and the places behind them.
+  const int64_t samples = x.shape[0], between = v.outer / std::max<int64_t>(samples, 1);
+  for (int64_t sample = 0; sample < samples; ++sample)
+    for (int64_t first = 0; first < v.n; first += per_group) {
+      auto channel = [&](int64_t j) { return first + j / v.inner % per_group; };
+      auto index = [&](int64_t j) {
+        const int64_t place = sample * between + j / (per_group * v.inner);
+        return (place * v.n + channel(j)) * v.inner + j % v.inner;
+      };
+      normalize(
+          x, &out, between * per_group * v.inner, a.epsilon, index,
+          [&](int64_t j) { return a.scale ? gamma.f[channel(j)] : 1; },
+          [&](int64_t j) { return a.center ? beta.f[channel(j)] : 0; });
+    }
   return one(std::move(out));
 }
 

@@ -159,6 +159,15 @@ Inferred sliced_strided(const LayoutQuery& q) {
     c.strides = strides;
     c.axes = axes;
     if (a.axes) return;
+    const bool same_places = [&] {
+      for (size_t i = 0; i < axes.size(); ++i)
+        if (axes[i] != static_cast<int64_t>(i)) return false;
+      return true;
+    }();
+    if (same_places) {
+      c.axes.reset();
+      return;
+    }
     // Without axes, the attributes apply to the leading axes in order: list them explicitly.
     const auto all = layout_axes(now);
     c.begin.assign(all.size(), 0);

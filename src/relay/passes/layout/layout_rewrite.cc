@@ -119,8 +119,11 @@ class LayoutRewriter {
         continue;
       }
       std::vector<Expr> fields;
+      const auto* written = p.is_list ? nullptr : as<TupleNode>(p.value);
       for (size_t i = 0; i < type->fields.size(); ++i) {
-        inputs.push_back(p.is_list ? p.fields[i] : PlacedValue{make_get(p.value, static_cast<int64_t>(i)), {}, {}, {}});
+        inputs.push_back(p.is_list ? p.fields[i]
+                         : written ? PlacedValue{written->fields[i], {}, {}, {}}
+                                   : PlacedValue{make_get(p.value, static_cast<int64_t>(i)), {}, {}, {}});
         if (inputs.back().is_list) return PlacedValue{};
         fields.push_back(inputs.back().value);
       }

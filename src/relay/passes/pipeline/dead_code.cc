@@ -64,7 +64,8 @@ Expr remove_dead_lets(const Expr& function, const DeadCodeOptions& options, Puri
     const int count = uses.at(var);  // the binding itself counts as a use
     const bool pure = options.ignore_impurity || purity(let->value);
     if (count == 1 && pure) return let->body;
-    if (is_atom(let->value) || (options.inline_once && count == 2 && pure && !inner.count(var)))
+    if ((options.inline_atoms && is_atom(let->value)) ||
+        (options.inline_once && count == 2 && pure && !inner.count(var)))
       return substitute(let->body, {{as<VarNode>(let->var), let->value}});
     return e;
   });

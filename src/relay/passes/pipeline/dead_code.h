@@ -20,6 +20,7 @@ Result<Module> dead_code_elimination(const Module& module, PassContext& context)
 struct DeadCodeOptions {
   bool inline_once = false;      // inlines values with a single use
   bool ignore_impurity = false;  // removes bindings with effects, too
+  bool inline_atoms = true;      // inlines variables and constants, however often they are used
 };
 Result<Module> dead_code_elimination(const Module& module, const DeadCodeOptions& options);
 }  // namespace tilewright::relay

@@ -2,6 +2,7 @@
 #include "relay/passes/pipeline/fold_explicit_padding.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "relay/ops/attrs.h"
 #include "relay/passes/pipeline/fold_constant.h"
@@ -20,14 +21,22 @@ std::vector<int64_t> both_sides(const std::vector<int64_t>& padding, size_t spat
   return out;
 }
 
+// What a layer takes for the elements of its own padding.
+bool pads_with_zeros(const Expr& pad) { return as<CallNode>(pad)->args.size() < 2 || is_uniform(arg(pad, 1), 0); }
+bool pads_with_minimum(const Expr& pad) {
+  const DataType dtype = tensor_of(pad).dtype;
+  if (as<CallNode>(pad)->args.size() < 2 || dtype != kFloat32) return false;
+  return is_uniform(arg(pad, 1), -std::numeric_limits<double>::infinity()) ||
+         is_uniform(arg(pad, 1), std::numeric_limits<float>::lowest());
+}
+
 template <class A>
-Expr fold(const Expr& e, const std::string& layout) {
+Expr fold(const Expr& e, const std::string& layout, bool (*fits)(const Expr&) = pads_with_zeros) {
   const Expr& pad = arg(e, 0);
   if (!is_call_to(pad, "nn.pad")) return e;
   const auto& widths = attrs_of<PadAttrs>(pad);
   const auto* pad_call = as<CallNode>(pad);
-  bool zero = pad_call->args.size() < 2 || is_uniform(pad_call->args[1], 0);
-  if (widths.pad_mode != "constant" || !zero || widths.pad_width.size() != layout.size()) return e;
+  if (widths.pad_mode != "constant" || !fits(pad) || widths.pad_width.size() != layout.size()) return e;
   A attrs = attrs_of<A>(e);
   size_t spatial = layout.size() - 2;
   std::vector<int64_t> padding = both_sides(attrs.padding, spatial);
@@ -123,7 +132,15 @@ Result<Module> fold_explicit_padding(const Module& module, PassContext&) {
       return trim<Conv2DAttrs>(fold<Conv2DAttrs>(e, attrs_of<Conv2DAttrs>(e).data_layout));
     if (is_call_to(e, "nn.conv3d"))
       return trim<Conv3DAttrs>(fold<Conv3DAttrs>(e, attrs_of<Conv3DAttrs>(e).data_layout));
+    if (is_call_to(e, "nn.avg_pool1d")) return fold_pool<AvgPool1DAttrs>(e);
     if (is_call_to(e, "nn.avg_pool2d")) return fold_pool<AvgPool2DAttrs>(e);
+    if (is_call_to(e, "nn.avg_pool3d")) return fold_pool<AvgPool3DAttrs>(e);
+    if (is_call_to(e, "nn.max_pool1d"))
+      return fold<MaxPool1DAttrs>(e, attrs_of<MaxPool1DAttrs>(e).layout, pads_with_minimum);
+    if (is_call_to(e, "nn.max_pool2d"))
+      return fold<MaxPool2DAttrs>(e, attrs_of<MaxPool2DAttrs>(e).layout, pads_with_minimum);
+    if (is_call_to(e, "nn.max_pool3d"))
+      return fold<MaxPool3DAttrs>(e, attrs_of<MaxPool3DAttrs>(e).layout, pads_with_minimum);
     return e;
   });
 }

@@ -298,11 +298,19 @@ Expr concrete(const Expr& e) {
              : out;
 }
 
+Expr summed_to(const Expr& e) {
+  auto shape = static_shape(tensor_of(e).shape);
+  if (!shape) return {};
+  const std::vector<int32_t> sizes(shape->begin(), shape->end());
+  Tensor data = Tensor::from<int32_t>(kInt32, {static_cast<int64_t>(sizes.size())}, sizes);
+  return call("collapse_sum_to", {arg(e, 0), make_constant(std::move(data), e->span)},
+              make_attrs<InitOpAttrs>([&](auto& a) { a.shape = *shape; }), e->span);
+}
+
 constexpr SimplifyRule kShapeRules[] = {
     {"broadcast_to_like", concrete},
     {"cast_like", concrete},
-    {"collapse_sum_like", concrete},
-    {"collapse_sum_to", concrete},
+    {"collapse_sum_like", summed_to},
     {"reshape_like", concrete},
     {"slice_like", concrete},
     {"add", add_before_reshape},
