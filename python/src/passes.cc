@@ -238,6 +238,7 @@ void bind_passes(nb::module_& m) {
     PassContext context;
     context.opt_level = opt_level;
     context.required.insert(name);
+    context.verify = !arguments.contains("alone");  // a function without the module of the names in it
     for (auto& [key, value] : config_of(config)) unwrap(context.set_config(key, value));
     std::vector<Pass<relay::Module>> changed;
     if (nb::len(arguments) > 0) changed.push_back(pass_with(name, arguments));

@@ -365,8 +365,8 @@ class Inference {
   bool unknown_ = false;
 };
 
-// Nodes whose operand types nothing has checked since they were built: conditions, reference cells, and calls of functions
-// with operands of other types than their parameters.
+// Nodes whose operand types nothing has checked since they were built: conditions, reference cells, and calls of
+// functions with operands of other types than their parameters.
 bool is_doubtful(const Expr& e) {
   if (const auto* call = as<CallNode>(e); call && !called_op(e)) {
     const auto* f = as_func(call->callee->type);

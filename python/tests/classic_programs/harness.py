@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the programs share: `@program` makes one of a function, `@program(a, b)` one for each case."""
+import contextlib
+
 import numpy as np
 import tvm
 from tvm import relay
@@ -29,6 +31,17 @@ def raises(kinds, function, *arguments):
     except kinds as error:
         return error
     raise AssertionError(f"nothing was raised, not {kinds}")
+
+
+@contextlib.contextmanager
+def refusing(kinds, match=""):
+    """The block raises one of these exceptions, with the words in its message."""
+    try:
+        yield
+    except kinds as error:
+        assert match in str(error), f"'{match}' is not in: {error}"
+    else:
+        raise AssertionError(f"nothing was raised, not {kinds}")
 
 
 def same(left, right):

@@ -130,7 +130,7 @@ def collect_stats(mod: Any, dataset: Iterable[Mapping[str, Any]], chunk_by: int 
     batches = list(dataset)
     if not batches:
         raise ValueError("the dataset to calibrate with is empty")
-    step = count if chunk_by == -1 else max(1, int(chunk_by))
+    step = max(1, count if chunk_by == -1 else int(chunk_by))
     for first in range(0, count, step):
         samples: list[list[np.ndarray]] = [[] for _ in range(first, min(first + step, count))]
         for batch in batches:

@@ -348,7 +348,7 @@ def FoldConstantExpr(expr: Expr, mod: Any = None, fold_qnn: bool = False) -> Exp
 def _on_expression(name: str, expr: Expr, mod: Any = None) -> Expr:
     module = _core.IRModule() if mod is None else mod.copy()
     module["main"] = expr
-    out = named_pass(name)._run(module, PassContext.current())["main"]
+    out = named_pass(name, {"alone": True} if mod is None else {})._run(module, PassContext.current())["main"]
     return out if isinstance(expr, Function) else out.body
 
 

@@ -9,11 +9,15 @@ struct AllocStorageAttrs : Attrs<AllocStorageAttrs> {
   static constexpr const char* kName = "relay.attrs.AllocStorageAttrs";
   DataType dtype = kFloat32;
   int64_t device_id = 0, device_type = 1;
+  std::string target, host, memory_scope;
   template <class V>
   void fields(V& v) {
     v("dtype", dtype, "of what will lie there");
     v("device_id", device_id);
     v("device_type", device_type, "1: the processor");
+    v("target", target, "what kernels there are compiled for");
+    v("host", host, "that target's host");
+    v("memory_scope", memory_scope, "a kind of memory of the device");
   }
 };
 

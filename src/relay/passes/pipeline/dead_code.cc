@@ -61,7 +61,12 @@ Expr remove_dead_lets(const Expr& function, const DeadCodeOptions& options, Puri
     const auto* let = as<LetNode>(e);
     if (!let) return e;
     const ExprNode* var = as<LetNode>(original)->var.get();
-    const int count = uses.at(var);  // the binding itself counts as a use
+    int count = uses.at(var);  // the binding itself counts as a use
+    if (as<FunctionNode>(
+            as<LetNode>(original)->value)) {  // so do a function's calls of itself, which keep nothing alive
+      const UseCounts own = count_uses(as<LetNode>(original)->value);
+      if (auto it = own.find(var); it != own.end() && it->second + 1 == count) count = 1;
+    }
     const bool pure = options.ignore_impurity || purity(let->value);
     if (count == 1 && pure) return let->body;
     if ((options.inline_atoms && is_atom(let->value)) ||

@@ -211,10 +211,13 @@ Result<Module> to_cps(const Module& module, PassContext& context) {
 Result<Module> un_cps(const Module& module, PassContext&) {
   const auto* main = module.main_function();
   if (!main || is_closed_function(module.main()) || !takes_continuation(*main)) return module;
-  std::vector<Expr> params;
-  for (size_t i = 0; i + 1 < main->params.size(); ++i)
-    params.push_back(make_var(as<VarNode>(main->params[i])->name, main->params[i]->type, main->params[i]->span));
   const Type& result = as_func(main->params.back()->type)->args[0];
+  const TypeMap answer{{main->type_variables.back().get(), result}};
+  std::vector<Expr> params;
+  for (size_t i = 0; i + 1 < main->params.size(); ++i) {
+    const Expr& param = main->params[i];
+    params.push_back(make_var(as<VarNode>(param)->name, substitute_types(param->type, answer), param->span));
+  }
   Expr y = make_var("y", result), identity = make_function({y}, y), k = make_var("k", identity->type);
   std::vector<Expr> args = params;
   args.push_back(k);

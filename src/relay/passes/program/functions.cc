@@ -80,6 +80,18 @@ Expr applied(const FunctionNode& function, const std::vector<Expr>& args) {
   }
   for (size_t i = 0; i < args.size(); ++i) values[as<VarNode>(function.params[i])] = args[i];
   Expr body = substitute(function.body, values);
+  // A shared node is one evaluation: each copy of the body has effects of its own.
+  body = rewrite_expr(body, [](const Expr& original, const Expr& e) -> Expr {
+    if (!(original == e)) return e;
+    if (const auto* read = as<RefReadNode>(e)) return make_node<RefReadNode>(read->reference, e->span);
+    if (const auto* write = as<RefWriteNode>(e))
+      return make_node<RefWriteNode>(write->reference, write->value, e->span);
+    if (const auto* made = as<RefCreateNode>(e)) return make_node<RefCreateNode>(made->value, e->span);
+    const auto* call = as<CallNode>(e);
+    const OpDef* op = called_op(e);
+    if (!call || (op ? !op->stateful : as<ConstructorNode>(call->callee) != nullptr)) return e;
+    return make_node<CallNode>(call->callee, call->args, call->attrs, call->type, call->span);
+  });
   if (types.empty()) return body;
   return rewrite_expr(body, [&](const Expr&, const Expr& e) -> Expr {
     const auto* call = as<CallNode>(e);

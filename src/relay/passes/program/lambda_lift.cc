@@ -11,7 +11,7 @@ namespace tilewright::relay {
 namespace {
 
 // The free variables of `e`, in order of first use.
-std::vector<Expr> free_variables(const Expr& e) {
+std::vector<Expr> captured_variables(const Expr& e) {
   std::unordered_set<const ExprNode*> bound;
   std::vector<Expr> order = post_order(e, true), out;
   for (const Expr& part : order) {
@@ -77,7 +77,7 @@ class Lifter {
     auto [it, fresh] = done_.try_emplace(e.get());
     if (!fresh) return it->second.second;
     const auto& function = *as<FunctionNode>(e);
-    std::vector<Expr> captured = free_variables(e), params;
+    std::vector<Expr> captured = captured_variables(e), params;
     bool recursive = self && std::find(captured.begin(), captured.end(), self) != captured.end();
     std::erase_if(captured, [&](const Expr& var) { return var == self; });
     std::string name;

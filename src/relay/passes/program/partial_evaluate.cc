@@ -3,10 +3,14 @@
 
 #include <algorithm>
 
+#include "relay/infer_type.h"
 #include "relay/passes/pipeline/dead_code.h"
 #include "relay/passes/pipeline/fold_constant.h"
+#include "relay/passes/program/forward_references.h"
 #include "relay/passes/program/functions.h"
+#include "relay/passes/program/normal_forms.h"
 #include "relay/rewrite.h"
+#include "relay/structural.h"
 
 namespace tilewright::relay {
 namespace {
@@ -21,7 +25,8 @@ bool is_known(const Expr& e) {
 }
 
 bool reads_references(const Expr& e) {
-  for (const Expr& part : post_order(e, true))
+  if (as<FunctionNode>(e)) return false;
+  for (const Expr& part : post_order(e))
     if (as<RefReadNode>(part) || as<RefCreateNode>(part) || as<RefWriteNode>(part)) return true;
   return false;
 }
@@ -64,6 +69,14 @@ class PartialEvaluator {
     for (auto& [name, function] : module.functions) recursive_[name] = reached_from(module, name).count(name) > 0;
   }
 
+  // Functions that lets bind and that call themselves.
+  void find_local_functions(const Module& module) {
+    locals_.clear();
+    for (auto& [name, function] : module.functions)
+      for (const Expr& e : post_order(function, true))
+        if (const auto* let = as<LetNode>(e); let && as<FunctionNode>(let->value)) locals_[let->var.get()] = let->value;
+  }
+
   Expr step(const Expr& e) {
     if (const auto* get = as<TupleGetItemNode>(e))
       if (const auto* tuple = as<TupleNode>(get->tuple); tuple && can_move(get->tuple))
@@ -77,10 +90,27 @@ class PartialEvaluator {
 
  private:
   Expr bind(const Expr& e, const LetNode& let) {
+    if (as<LetNode>(let.value)) {  // bindings inside of a value come before it
+      std::vector<const LetNode*> inner;
+      Expr value = let.value;
+      for (const auto* next = as<LetNode>(value); next; next = as<LetNode>(value)) {
+        inner.push_back(next);
+        value = next->body;
+      }
+      Expr out = make_node<LetNode>(let.var, value, let.body, e->span);
+      for (size_t i = inner.size(); i-- > 0;)
+        out = make_node<LetNode>(inner[i]->var, inner[i]->value, out, inner[i]->span);
+      return out;
+    }
     if (as<FunctionNode>(let.value)) {
       for (const Expr& part : post_order(let.value, true))
         if (part == let.var) return e;
-      return substitute(let.body, {{as<VarNode>(let.var), let.value}});
+      // Calls of it are calls of a literal now.
+      return rewrite_expr(substitute(let.body, {{as<VarNode>(let.var), let.value}}),
+                          [&](const Expr&, const Expr& part) -> Expr {
+                            const auto* call = as<CallNode>(part);
+                            return call && as<FunctionNode>(call->callee) ? apply(part, *call) : part;
+                          });
     }
     return is_known(let.value) && can_move(let.value) ? substitute(let.body, {{as<VarNode>(let.var), let.value}}) : e;
   }
@@ -105,6 +135,10 @@ class PartialEvaluator {
       function = as<FunctionNode>(it->second);
       recursive = recursive_.at(global->name);
     }
+    if (auto it = locals_.find(call.callee.get()); it != locals_.end()) {
+      function = as<FunctionNode>(it->second);
+      recursive = true;  // bind() puts the others into their calls
+    }
     if (!function || is_closed_function(call.callee) || function->params.size() != call.args.size()) return e;
     if (!std::all_of(call.args.begin(), call.args.end(), can_move)) return e;
     if (recursive) {
@@ -116,6 +150,7 @@ class PartialEvaluator {
 
   const Module& module_;
   std::map<std::string, bool> recursive_;
+  std::map<const ExprNode*, Expr> locals_;
   int recursive_calls_ = 0;
 };
 
@@ -125,10 +160,14 @@ Result<Module> partial_evaluate(const Module& module, PassContext& context) {
   PartialEvaluator evaluator(module);
   Module current = module;
   for (int round = 0; round < kMaxRounds; ++round) {
-    Module next = rewrite_module(current, [&](const Expr&, const Expr& e) { return evaluator.step(e); });
+    const bool ordered = creates_references(current);
+    Module next = ordered ? forward_references(TW_TRY(to_a_normal_form(current, context))) : current;
+    evaluator.find_local_functions(next);
+    next = rewrite_module(next, [&](const Expr&, const Expr& e) { return evaluator.step(e); });
     next = TW_TRY(fold_constant(next, context));
     next = TW_TRY(dead_code_elimination(next, context));
-    if (next.functions == current.functions) break;
+    next = TW_TRY(infer_type(next, context));
+    if (next.functions == current.functions || (ordered && structural_equal(next, current, {}))) break;
     current = std::move(next);
   }
   return current;

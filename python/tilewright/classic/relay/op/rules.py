@@ -2,6 +2,7 @@
 """Operator rewrites registered by scripts. They run before the compiler's pass of the same purpose, in builds and when called directly."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +42,9 @@ class _Rewriter(ExprMutator):
 def apply_rules(mod: Any, attr_key: str) -> Any:
     """Applies to every call the rule of its operator, if there is one."""
     rules = registered(attr_key)
+    if attr_key == "FTVMQnnLegalize":
+        from ..qnn.legalizations import RULES
+        rules = {**RULES, **rules}
     if not rules:
         return mod
     if attr_key == "FTVMAlterOpLayout":
@@ -79,8 +83,11 @@ def rules_by_pass() -> dict[str, Callable[[Any], Any]]:
     from ..qnn.requantize_config import current_requantize_config
     rounding = current_requantize_config().rounding
     rules: dict[str, Callable[[Any], Any]] = {name: (lambda mod, key=key: apply_rules(mod, key)) for name, key in _PASSES.items() if registered(key)}
+    quantised: list[Callable[[Any], Any]] = [lambda mod, key=key: apply_rules(mod, key) for key in ("FTVMQnnLegalize", "FTVMQnnCanonicalize") if registered(key)]
     if rounding != "UPWARD":
-        rules["CanonicalizeQnn"] = lambda mod: _configured(mod, rounding)
+        quantised.append(lambda mod: _configured(mod, rounding))
+    if quantised:
+        rules["CanonicalizeQnn"] = lambda mod: functools.reduce(lambda done, step: step(done), quantised, mod)
     return rules
 
 

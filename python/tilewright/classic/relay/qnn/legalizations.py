@@ -78,12 +78,33 @@ def is_fast_int8_on_arm() -> bool:
     return "+v8.2a" in target.mattr and "+dotprod" in target.mattr
 
 
-def qnn_conv2d_legalize(attrs: Any, inputs: Sequence[Any], types: Sequence[Any]) -> Any:
-    """Always None: every build chooses the form itself."""
-    return None
+def _legalize(plain_op: str) -> Callable[[Any, Sequence[Any], Sequence[Any]], Any]:
+    """The form of a quantised layer that the current target's instructions compute; None: as it is. Only scripts that run the pass
+    qnn.transform.Legalize get it, since builds choose the form themselves."""
+    def legalize(attrs: Any, inputs: Sequence[Any], types: Sequence[Any]) -> Any:
+        def quantised(*operands: Any, **new: Any) -> Any:
+            return Call(f"qnn.{plain_op}", list(operands), new)
+
+        def plain(*operands: Any, **new: Any) -> Any:
+            return Call(f"nn.{plain_op}", list(operands), new)
+        keys = (Target.current() or Target("llvm")).keys
+        if "arm_cpu" in keys and is_fast_int8_on_arm():
+            return helper_change_dtypes_to_be_same(attrs, inputs, types, quantised)
+        if "cuda" in keys:
+            return helper_change_dtypes_to_int8(attrs, inputs, types, quantised)
+        if "arm_cpu" not in keys and "cpu" in keys and is_fast_int8_on_intel():
+            return helper_change_dtypes_to_uint8_int8(attrs, inputs, types, quantised)
+        return helper_no_fast_int8_hw_legalization(attrs, inputs, types, plain) if "cpu" in keys else None
+    return legalize
 
 
-qnn_dense_legalize = qnn_conv2d_legalize
+def qnn_conv2d_transpose_legalize(attrs: Any, inputs: Sequence[Any], types: Sequence[Any]) -> Any:
+    """The plain layer of the operands without their zero points, for every target."""
+    return helper_no_fast_int8_hw_legalization(attrs, inputs, types, lambda *operands, **new: Call("nn.conv2d_transpose", list(operands), new))
 
-__all__ = ["helper_change_dtypes_to_be_same", "helper_change_dtypes_to_int8", "helper_change_dtypes_to_uint8_int8", "helper_no_fast_int8_hw_legalization",
-           "is_fast_int8_on_arm", "is_fast_int8_on_intel", "qnn_conv2d_legalize", "qnn_dense_legalize"]
+
+qnn_conv2d_legalize, qnn_dense_legalize = _legalize("conv2d"), _legalize("dense")
+RULES = {"qnn.conv2d": qnn_conv2d_legalize, "qnn.dense": qnn_dense_legalize, "qnn.conv2d_transpose": qnn_conv2d_transpose_legalize}
+
+__all__ = ["RULES", "helper_change_dtypes_to_be_same", "helper_change_dtypes_to_int8", "helper_change_dtypes_to_uint8_int8", "helper_no_fast_int8_hw_legalization",
+           "is_fast_int8_on_arm", "is_fast_int8_on_intel", "qnn_conv2d_legalize", "qnn_conv2d_transpose_legalize", "qnn_dense_legalize"]

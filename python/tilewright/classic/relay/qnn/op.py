@@ -146,8 +146,14 @@ tanh, exp, sqrt, rsqrt, erf, sigmoid, log, hardswish = (_unary(n) for n in ("tan
 
 
 def register_qnn_legalize(op_name: str, legal_op: Any = None, level: int = 10) -> Any:
-    """legal_op(attrs, inputs, types) returns the replacement of the call; runs at the start of every build."""
-    return register_op_attr(op_name, "FTVMLegalize", legal_op, level)
+    """legal_op(attrs, inputs, types) returns the replacement of the call, or None; for qnn.transform.Legalize, and before every build's
+    CanonicalizeOps."""
+    return register_op_attr(op_name, "FTVMQnnLegalize", legal_op, level)
+
+
+def register_qnn_canonicalize(op_name: str, legal_op: Any = None, level: int = 10) -> Any:
+    """As register_qnn_legalize, for qnn.transform.CanonicalizeOps."""
+    return register_op_attr(op_name, "FTVMQnnCanonicalize", legal_op, level)
 
 
 def __getattr__(name: str) -> Any:
@@ -156,4 +162,4 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["RequantizeConfig", "requantize_config", "add", "batch_matmul", "concatenate", "conv2d", "conv2d_transpose", "dense", "dequantize", "erf", "exp", "hardswish", "leaky_relu", "log", "mul",
-           "quantize", "register_qnn_legalize", "requantize", "rsqrt", "sigmoid", "simulated_dequantize", "simulated_quantize", "sqrt", "subtract", "tanh"]
+           "quantize", "register_qnn_canonicalize", "register_qnn_legalize", "requantize", "rsqrt", "sigmoid", "simulated_dequantize", "simulated_quantize", "sqrt", "subtract", "tanh"]

@@ -6,13 +6,15 @@ from ...transform import Pass, named_pass
 
 
 def CanonicalizeOps() -> Pass:
-    """Lowers quantised operators to plain ones: `CanonicalizeQnn` of the pass table."""
+    """Lowers quantised operators to plain ones, by the rules of register_qnn_canonicalize, then by the compiler's: `CanonicalizeQnn` of the
+    pass table."""
     return named_pass("CanonicalizeQnn")
 
 
 def Legalize() -> Pass:
-    """The same as CanonicalizeOps, since every target runs the plain operators that it makes."""
-    return named_pass("CanonicalizeQnn")
+    """Rewrites quantised layers to the operand types of the current target's instructions, or by the rules of register_qnn_legalize."""
+    from ..transform import Legalize as by_rules
+    return by_rules("FTVMQnnLegalize")
 
 
 __all__ = ["CanonicalizeOps", "Legalize"]
