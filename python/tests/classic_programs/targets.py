@@ -4,9 +4,10 @@ import pickle
 
 import numpy as np
 import tvm
-from harness import evaluate, numbers, program, raises
+from harness import evaluate, numbers, program, raises, refusing, same
 from tvm import relay
 from tvm.relay.backend.name_transforms import prefix_generated_name, prefix_name, sanitize_name, to_c_function_style, to_c_variable_style
+from tvm.relay.testing.temp_op_attr import TempOpAttr
 from tvm.target import Target, VirtualDevice
 
 
@@ -147,3 +148,109 @@ def lookup_tables(_, function):
     got = evaluate(relay.Function([x], create_integer_lookup_op(x, function, small, relay.const(3), small, relay.const(2), in_dtype="int8", out_dtype="int8")), values)
     wanted = function(np.float32(0.02) * (values.astype("float32") - 3)) / 0.02
     np.testing.assert_allclose(got.astype("float32"), np.clip(np.round(wanted) + 2, -128, 127), atol=1)
+
+
+@program("composite -devices=cuda,opencl", {"kind": "composite", "devices": [{"kind": "cuda"}, "opencl"]}, '{"kind": "composite", "devices": ["cuda", {"kind": "opencl"}]}')
+def several_devices(text):
+    made = tvm.target.Target(text, "llvm")
+    assert [d.kind.name for d in made.attrs["devices"]] == ["cuda", "opencl"] and made.host.kind.name == "llvm"
+    assert [d.kind.name for d in tvm.target.Target(made.export()).attrs["devices"]] == ["cuda", "opencl"]
+
+
+@program
+def modules_by_target():
+    mod = tvm.IRModule()
+    made, host = tvm.target.Target.canon_target_map_and_host({"cuda": mod, "llvm -mcpu=core2": mod}, "llvm")
+    assert [(t.kind.name, t.host.kind.name) for t in made] == [("cuda", "llvm"), ("llvm", "llvm")] and host.kind.name == "llvm"
+    by_device, host = tvm.target.Target.canon_target_map_and_host({2: "cuda"}, "llvm")
+    assert by_device[2].kind.name == "cuda" and by_device[2].host == host
+
+
+@program(5, None, 1.5)
+def no_target(value):
+    with refusing(ValueError):
+        tvm.target.Target(value)
+
+
+@program
+def limits_of_devices():
+    assert tvm.target.Target("metal").max_function_args == 31 and tvm.target.Target("cuda -max_num_threads=512").max_block_size_x == 512
+    assert tvm.target.Target("cuda -max_shared_memory_per_block=1024").max_shared_memory_per_block == 1024
+
+
+# Layers of 8-bit integers for the instructions that a target has.
+I, F = relay.const(3), relay.const(0.5)
+
+
+def layer(kind, data, weight):
+    if kind == "dense":
+        x, w = relay.var("x", shape=(2, 16), dtype=data), relay.var("w", shape=(4, 16), dtype=weight)
+        return relay.Function([x, w], relay.qnn.op.dense(x, w, I, I, F, F, units=4))
+    x, w = relay.var("x", shape=(1, 8, 6, 6), dtype=data), relay.var("w", shape=(4, 8, 3, 3), dtype=weight)
+    return relay.Function([x, w], relay.qnn.op.conv2d(x, w, I, I, F, F, channels=4, kernel_size=(3, 3)))
+
+
+OLD, DOTPROD = "llvm -mcpu=core2", "llvm -device=arm_cpu -mtriple=aarch64-linux-gnu -mattr=+v8.2a,+dotprod"
+
+
+@program(*[(k, *c) for k in ("conv2d", "dense") for c in (
+    (OLD, "uint8", "int8", "plain"), ("llvm -device=arm_cpu -mtriple=aarch64-linux-gnu", "int8", "int8", "plain"), ("llvm -mcpu=cascadelake", "int8", "int8", "changed"),
+    ("llvm -mcpu=skylake-avx512", "uint8", "uint8", "changed"), ("llvm -mcpu=skylake-avx512", "uint8", "int8", "kept"), (DOTPROD, "int8", "int8", "kept"), (DOTPROD, "uint8", "int8", "changed"),
+    ("cuda", "int8", "int8", "kept"), ("cuda", "uint8", "int8", "changed"))])
+def legal_integers(kind, target, data, weight, form):
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(layer(kind, data, weight)))
+    with tvm.target.Target(target):
+        out = relay.qnn.transform.Legalize()(mod)
+    assert tvm.ir.structural_equal(out, mod) == (form == "kept") and ("qnn." in str(out)) == (form != "plain") and ("cast(" in str(out)) == (form != "kept")
+    if form == "kept" or kind == "conv2d" and form == "plain":
+        return
+    arrays = [numbers(*(int(d) for d in p.type_annotation.shape), dtype=p.type_annotation.dtype) for p in mod["main"].params]
+    np.testing.assert_array_equal(evaluate(out["main"], *arrays), evaluate(mod["main"], *arrays))
+
+
+@program("FTVMQnnLegalize", "FTVMQnnCanonicalize")
+def rules_of_quantised_operators(attribute):
+    x = relay.var("x", shape=(4,), dtype="int32")
+    f = relay.Function([x], relay.qnn.op.requantize(x, F, I, F, I, out_dtype="int8"))
+    step = relay.qnn.transform.Legalize() if attribute == "FTVMQnnLegalize" else relay.qnn.transform.CanonicalizeOps()
+    with TempOpAttr("qnn.requantize", attribute, lambda attrs, inputs, types: relay.cast(inputs[0] + relay.const(1), attrs["out_dtype"])):
+        mod = step(relay.transform.InferType()(tvm.IRModule.from_expr(f)))
+        np.testing.assert_array_equal(evaluate(f, np.arange(4, dtype="int32")), [1, 2, 3, 4])
+    same(mod["main"], relay.Function([x], relay.cast(x + relay.const(1), "int8")))
+
+
+@program
+def nothing_to_calibrate():
+    """The only convolution is skipped: no threshold is looked for."""
+    x, w = relay.var("data", shape=(1, 4, 6, 6)), relay.const(numbers(4, 4, 3, 3))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.conv2d(x, w, kernel_size=(3, 3), channels=4)))
+    with relay.quantize.qconfig(calibrate_mode="kl_divergence", weight_scale="max"):
+        out = relay.quantize.quantize(mod, {}, dataset=[{"data": numbers(1, 4, 6, 6)}])
+    assert "int8" not in str(out)
+
+
+# Objects and passes.
+@program
+def every_object():
+    x, n = relay.var("x", shape=(2,)), tvm.te.var("n")
+    objects = (x, relay.exp(x), relay.const(1), x.type_annotation, relay.TypeVar("t"), relay.op.get("add"), tvm.IRModule(), n, n + 1, tvm.tir.const(1), tvm.te.placeholder((n,)), tvm.ir.Range(0, 3),
+               tvm.target.Target("llvm"), tvm.transform.PassContext(), relay.transform.FoldConstant(), tvm.runtime.convert([1]), tvm.runtime.convert({"a": 1}), relay.backend.Executor("graph"))
+    for o in objects:
+        assert isinstance(o, tvm.Object) and isinstance(o, tvm.runtime.Object), type(o)
+    for o in (1, "text", [x], None, tvm.nd.array(np.ones(2)), tvm.cpu(), tvm.get_global_func("runtime.ModuleGetSource", True)):
+        assert not isinstance(o, tvm.Object), type(o)
+
+
+@program
+def passes_say_their_kind():
+    @relay.transform.function_pass(opt_level=1)
+    def of_functions(func, mod, ctx):
+        return func
+
+    @tvm.transform.module_pass(opt_level=2)
+    def of_modules(mod, ctx):
+        return mod
+    assert str(of_functions) == "Run Function pass: of_functions at the optimization level 1" and str(of_modules).startswith("Run Module pass: of_modules")
+    inner = tvm.transform.Sequential([of_functions], name="inner")
+    with tvm.transform.PassContext(disabled_pass=["of_functions"]):
+        tvm.transform.Sequential([inner, of_modules])(tvm.IRModule())

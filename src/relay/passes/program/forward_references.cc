@@ -116,10 +116,9 @@ class Reads {
 
 }  // namespace
 
-bool creates_references(const Module& module) {
-  for (auto& [name, function] : module.functions)
-    for (const Expr& e : post_order(function, true))
-      if (as<RefCreateNode>(e)) return true;
+bool creates_references(const Expr& function) {
+  for (const Expr& e : post_order(function, true))
+    if (as<RefCreateNode>(e)) return true;
   return false;
 }
 

@@ -9,7 +9,6 @@
 #include "relay/expr.h"
 
 namespace tilewright::relay {
-// Whether any function creates a reference.
-bool creates_references(const Module& module);
+bool creates_references(const Expr& function);
 Module forward_references(const Module& module);
 }  // namespace tilewright::relay

@@ -154,14 +154,24 @@ class PartialEvaluator {
   int recursive_calls_ = 0;
 };
 
+// Functions with references in the form in which their order can be followed; the others as they are.
+Result<Module> with_known_references(const Module& module, bool* any, PassContext& context) {
+  for (auto& [name, function] : module.functions) *any |= creates_references(function);
+  if (!*any) return module;
+  Module out = TW_TRY(to_a_normal_form(module, context));
+  for (auto& [name, function] : module.functions)
+    if (!creates_references(function)) out.functions[name] = function;
+  return forward_references(out);
+}
+
 }  // namespace
 
 Result<Module> partial_evaluate(const Module& module, PassContext& context) {
   PartialEvaluator evaluator(module);
   Module current = module;
   for (int round = 0; round < kMaxRounds; ++round) {
-    const bool ordered = creates_references(current);
-    Module next = ordered ? forward_references(TW_TRY(to_a_normal_form(current, context))) : current;
+    bool ordered = false;
+    Module next = TW_TRY(with_known_references(current, &ordered, context));
     evaluator.find_local_functions(next);
     next = rewrite_module(next, [&](const Expr&, const Expr& e) { return evaluator.step(e); });
     next = TW_TRY(fold_constant(next, context));
