@@ -17,11 +17,20 @@ namespace {
 
 bool is_number(const Tensor& t) { return !t.dtype().is_string() && t.dtype().code != TypeCode::kComplex; }
 
+struct Half {  // float16 or bfloat16
+  uint16_t bits;
+};
+bool is_set(Half x) { return (x.bits & 0x7fff) != 0; }  // -0 is 0
+template <class T>
+bool is_set(T x) {
+  return x != T(0);
+}
+
 // A 64-bit mask of non-zero elements: branch-free, so that it vectorises.
 template <class T>
 uint64_t not_zero(const T* x, int64_t n) {
   uint64_t word = 0;
-  for (int64_t i = 0; i < n; ++i) word |= static_cast<uint64_t>(x[i] != T(0)) << i;
+  for (int64_t i = 0; i < n; ++i) word |= static_cast<uint64_t>(is_set(x[i])) << i;
   return word;
 }
 // Masks for rows of `length` elements.
@@ -36,6 +45,7 @@ void mark_any(const Tensor& x, int64_t length, std::vector<uint64_t>* words) {
   const DataType t = x.dtype();
   if (t == kFloat32) return mark_non_zero<float>(x, length, words);
   if (t == kFloat64) return mark_non_zero<double>(x, length, words);
+  if (t.is_float() && t.bits == 16) return mark_non_zero<Half>(x, length, words);
   if (t.is_integral() || t.is_bool()) {
     if (t.bits == 8 || t.is_bool()) return mark_non_zero<uint8_t>(x, length, words);
     if (t.bits == 16) return mark_non_zero<uint16_t>(x, length, words);
@@ -83,8 +93,12 @@ Status coordinates(HostCall& c, bool rows) {
       for (int64_t i = 0; i < found; ++i)
         to[rows ? (k + i) * width + static_cast<int64_t>(d) : static_cast<int64_t>(d) * n + k + i] = at[d];
     int64_t* last = rows ? to + k * width + width - 1 : to + (width - 1) * n + k;
-    for (uint64_t word = words[w]; word != 0; word &= word - 1, last += rows ? width : 1)
-      *last = first + std::countr_zero(word);
+    if (found == 64 && !rows) {
+      for (int64_t i = 0; i < 64; ++i) last[i] = first + i;
+    } else {
+      for (uint64_t word = words[w]; word != 0; word &= word - 1, last += rows ? width : 1)
+        *last = first + std::countr_zero(word);
+    }
     k += found;
   }
   c.give(0, make_tensor(std::move(out)));
@@ -106,9 +120,12 @@ Result<Tensor> take_slices(HostCall& c, const Tensor& x, int64_t axis, const std
   Tensor out = TW_TRY(c.pool.allocate(x.dtype(), shape));
   std::byte* to = out.mutable_raw();
   for (int64_t o = 0; o < outer && inner > 0; ++o)
-    for (int64_t k : kept) {
-      std::memcpy(to, x.raw() + (o * size + k) * inner, static_cast<size_t>(inner));
-      to += inner;
+    for (size_t i = 0; i < kept.size();) {
+      size_t end = i + 1;  // neighbours are one copy
+      while (end < kept.size() && kept[end] == kept[end - 1] + 1) ++end;
+      const int64_t bytes = static_cast<int64_t>(end - i) * inner;
+      std::memcpy(to, x.raw() + (o * size + kept[i]) * inner, static_cast<size_t>(bytes));
+      to += bytes, i = end;
     }
   return out;
 }
@@ -127,9 +144,12 @@ Status compress(HostCall& c) {
   const Tensor condition = TW_TRY(c.tensor(1));
   if (condition.rank() != 1 || !condition.dtype().is_bool())
     return host_error("the condition is not a list of booleans");
+  std::vector<uint64_t> words(static_cast<size_t>((condition.size() + 63) / 64));
+  if (condition.size() > 0) mark_any(condition, condition.size(), &words);
   std::vector<int64_t> kept;
-  for (int64_t i = 0; i < condition.size(); ++i)
-    if (condition.at_int(i) != 0) kept.push_back(i);
+  for (size_t w = 0; w < words.size(); ++w)
+    for (uint64_t word = words[w]; word != 0; word &= word - 1)
+      kept.push_back(static_cast<int64_t>(w) * 64 + std::countr_zero(word));
   if (!kept.empty() && kept.back() >= x.shape()[static_cast<size_t>(axis)])
     return host_error(
         format("the condition keeps element {} of {}", kept.back(), x.shape()[static_cast<size_t>(axis)]));

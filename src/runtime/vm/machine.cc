@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/vm/machine.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +15,7 @@ namespace tilewright::runtime::vm {
 namespace {
 
 constexpr size_t kAlignment = 128, kSmallestClass = 12;  // 4 KiB
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
 
 // Class 2k holds blocks of 2^(12+k) bytes, class 2k+1 of 1.5 times that.
 size_t class_of(uint64_t bytes) {
@@ -161,10 +165,14 @@ Result<Tensor> MemoryPool::allocate(DataType dtype, std::vector<int64_t> shape) 
     free_[c].pop_back();
     kept_ -= size;
   } else {
-    block = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
+    const uint64_t alignment = size >= kHugePage ? kHugePage : kAlignment;
+    block = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
     if (!block) return full();
+    // Fewer page faults, and fewer entries of the address translation for the kernels.
+    if (size >= kHugePage) madvise(block, size, MADV_HUGEPAGE);
   }
   used_ += size;
+  most_used_ = std::max(most_used_, used_);
   std::shared_ptr<const void> owner(
       block, [pool = shared_from_this(), c](const void* p) { pool->give_back(const_cast<void*>(p), c); });
   return Tensor::view(dtype, std::move(shape), block, std::move(owner));
@@ -173,7 +181,7 @@ Result<Tensor> MemoryPool::allocate(DataType dtype, std::vector<int64_t> shape) 
 void MemoryPool::give_back(void* block, size_t c) {
   const uint64_t size = class_bytes(c);
   used_ -= size;
-  if (kept_ + size > keep_bytes_) return std::free(block);
+  if (kept_ + size > keep_bytes_ && used_ + kept_ + size > most_used_) return std::free(block);
   kept_ += size;
   free_[c].push_back(block);
 }

@@ -27,8 +27,9 @@ struct Object {
 Value make_tensor(Tensor tensor);
 Value make_adt(int64_t tag, std::vector<Value> fields);
 
-// A pool of tensor memory in size classes (powers of two and midpoints). Free blocks beyond `keep_bytes` are returned
-// to the system, so that memory stays bounded when shapes keep changing.
+// A pool of tensor memory in size classes (powers of two and midpoints). Of free blocks it keeps `keep_bytes`, and more
+// as long as all blocks together take no more than was in use at once: memory stays bounded when shapes keep changing,
+// and a program that runs again finds what it ran with, whose pages need not be mapped and cleared again.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
   explicit MemoryPool(uint64_t keep_bytes = uint64_t{64} << 20, uint64_t limit = uint64_t{1} << 40)
@@ -42,7 +43,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  private:
   void give_back(void* block, size_t size_class);
   std::vector<std::vector<void*>> free_;
-  uint64_t keep_bytes_, limit_, used_ = 0, kept_ = 0;
+  uint64_t keep_bytes_, limit_, used_ = 0, kept_ = 0, most_used_ = 0;
 };
 
 // Implements InvokePacked. An output is a tensor to be filled, or null if the function creates it.
