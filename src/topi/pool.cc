@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <optional>
 
 #include "topi/reduce_steps.h"
 
@@ -77,8 +79,7 @@ class Pool {
       return bind_window("kh", rows, [&](Window rows) {
         return bind("data_row", data_row, [&](PrimExpr data_row) {
           Place place{n, c, d, h, planes, rows, data_row};
-          if (!blocked_ && lanes_ > 1 && p_.stride_width == 1 && p_.kernel_width <= 16)
-            return masked_row(place, middle);
+          if (!blocked_ && lanes_ > 1 && p_.stride_width == 1 && p_.kernel_width <= 16) return sliding_row(place);
           std::vector<Stmt> body;
           if (middle.first > 0) body.push_back(border(place, 0, middle.first));
           body.push_back(inner(place, middle));
@@ -96,61 +97,104 @@ class Pool {
     PrimExpr data_row;
   };
 
-  // A row with stride 1: whole vectors with masks for taps outside.
-  Stmt masked_row(const Place& place, Interior middle) const {
-    const int64_t first = round_up(middle.first, lanes_), last = std::max(first, middle.last / lanes_ * lanes_);
+  // A row with stride 1, a few vectors at a time: each column is combined down the window's rows once, then the
+  // windows' columns by shifts in registers.
+  Stmt sliding_row(const Place& place) const {
+    const int64_t reach = (p_.kernel_width - 1) * p_.dilation_width, vectors = ceil_div(p_.out_width, lanes_);
+    const int64_t most = lanes_ * acc_type_.bits >= 512 ? 8 : 4, group = std::min(vectors, most);
+    auto whole = [&](int64_t k) {  // no column of group k is outside
+      const int64_t first = k * group * lanes_ - p_.pad_left;
+      return first >= 0 && first + round_up(group * lanes_ + reach, lanes_) <= p_.in_width &&
+             (k + 1) * group * lanes_ <= p_.out_width;
+    };
+    const int64_t groups = ceil_div(vectors, group);
     std::vector<Stmt> body;
-    for (int64_t w = 0; w < std::min(first, p_.out_width); w += lanes_) body.push_back(edge(place, w));
-    if (last > first) body.push_back(inner(place, {first, last}));
-    for (int64_t w = last; w < p_.out_width; w += lanes_) body.push_back(edge(place, w));
+    for (int64_t k = 0; k < groups; ++k) {
+      int64_t end = k;
+      while (end < groups && whole(end)) ++end;
+      if (end > k) {
+        body.push_back(loop("g", make_int(k), make_int(end),
+                            [&](const PrimExpr& g) { return windows(place, g * (group * lanes_), {}, group); }));
+        k = end - 1;
+      } else {
+        const int64_t first = k * group;
+        body.push_back(windows(place, make_int(first * lanes_), first * lanes_, std::min(group, vectors - first)));
+      }
+    }
     return seq(std::move(body));
   }
 
-  // One vector of outputs from column w on, some of whose windows extend past the row.
-  Stmt edge(const Place& place, int64_t w) const {
+  // `count` vectors of outputs from column w on. `fixed`: w, where windows may extend past the row.
+  Stmt windows(const Place& place, const PrimExpr& w, std::optional<int64_t> fixed, int64_t count) const {
     const DataType vector = acc_type_.with_lanes(lanes_);
-    const Buffer acc = make_buffer("acc", vector, 1, Scope::kRegister);
-    const PrimExpr zero = make_int(0), mask = tail_mask(lanes_, p_.out_width - w);
     const bool largest = p_.kind == PoolKind::kMax;
     const PrimExpr neutral = largest ? lowest(vector) : make_const(vector, 0);
-    Stmt taps = over_rows(place, place.data_row, [&](const PrimExpr& at) {
+    auto both = [&](const PrimExpr& a, const PrimExpr& b) { return largest ? max(a, b) : a + b; };
+    const int64_t reach = (p_.kernel_width - 1) * p_.dilation_width, all = count + ceil_div(reach, lanes_);
+    const Buffer columns = make_buffer("columns", vector, all, Scope::kRegister);
+    std::vector<Stmt> body;
+    for (int64_t i = 0; i < all; ++i) body.push_back(store(columns, make_int(i), neutral));
+    const PrimExpr start = place.data_row + (w - p_.pad_left) * width_stride_;
+    body.push_back(over_rows(place, start, [&](const PrimExpr& at) {
       std::vector<Stmt> steps;
-      for (int64_t k = 0; k < p_.kernel_width; ++k) {
-        const int64_t column = w - p_.pad_left + k * p_.dilation_width;
-        const PrimExpr lanes = ramp(make_int(column), 1, lanes_);
-        PrimExpr real = mask;
-        auto also = [&](const PrimExpr& condition) { real = real ? logical_and(real, condition) : condition; };
-        if (column + lanes_ <= 0 || column >= p_.in_width) continue;
-        if (column < 0) also(le(broadcast(zero, lanes_), lanes));
-        if (column + lanes_ > p_.in_width) also(lt(lanes, broadcast(make_int(p_.in_width), lanes_)));
-        PrimExpr value = load(data_.buffer, ramp(at + column * width_stride_, 1, lanes_), real);
+      for (int64_t i = 0; i < all; ++i) {
+        PrimExpr real;
+        if (fixed) {
+          const int64_t first = *fixed - p_.pad_left + i * lanes_;
+          const PrimExpr column = ramp(make_int(first), 1, lanes_);
+          if (first + lanes_ <= 0 || first >= p_.in_width) continue;
+          if (first < 0) real = le(broadcast(make_int(0), lanes_), column);
+          if (first + lanes_ > p_.in_width) {
+            const PrimExpr before_end = lt(column, broadcast(make_int(p_.in_width), lanes_));
+            real = real ? logical_and(real, before_end) : before_end;
+          }
+        }
+        PrimExpr value = load(data_.buffer, ramp(at + i * lanes_ * width_stride_, 1, lanes_), real);
         if (value->dtype != vector) value = cast(vector, value);
         if (largest && real) value = select(real, value, neutral);
-        const PrimExpr old = load(acc, zero);
-        steps.push_back(store(acc, zero, largest ? max(old, value) : old + value));
+        steps.push_back(store(columns, make_int(i), both(load(columns, make_int(i)), value)));
       }
       return seq(std::move(steps));
-    });
-    PrimExpr result = load(acc, zero);
-    if (!largest) {
-      std::vector<PrimExpr> counts;
-      std::vector<int> order;
-      for (int l = 0; l < lanes_; ++l) {
-        int64_t taps_of_lane = 0;
-        for (int64_t k = 0; k < p_.kernel_width; ++k) {
-          const int64_t column = w + l - p_.pad_left + k * p_.dilation_width;
-          taps_of_lane +=
-              p_.count_include_pad ? column < p_.in_width + p_.pad_right : column >= 0 && column < p_.in_width;
+    }));
+    for (int64_t i = 0; i < count; ++i) {
+      PrimExpr value;
+      for (int64_t k = 0; k < p_.kernel_width; ++k) {
+        const int64_t shift = k * p_.dilation_width, from = i + shift / lanes_, rest = shift % lanes_;
+        PrimExpr tap = load(columns, make_int(from));
+        if (rest > 0) {
+          std::vector<int> pick(static_cast<size_t>(lanes_));
+          std::iota(pick.begin(), pick.end(), static_cast<int>(rest));
+          tap = shuffle({tap, load(columns, make_int(from + 1))}, pick);
         }
-        counts.push_back(make_const(acc_type_, static_cast<double>(taps_of_lane)));
-        order.push_back(l);
+        value = value ? both(value, tap) : tap;
       }
-      PrimExpr divisor = shuffle(counts, order) * broadcast(cast(acc_type_, outer_taps(place)), lanes_);
-      result = div(result, max(divisor, make_const(vector, 1)));
+      const PrimExpr mask = fixed ? tail_mask(lanes_, p_.out_width - (*fixed + i * lanes_)) : PrimExpr();
+      if (!largest) value = div(value, row_divisor(place, fixed ? *fixed + i * lanes_ : -1));
+      const Index index = index_of(place, w + i * lanes_);
+      body.push_back(out_.store(index, epilogue_(value, index, mask), mask));
     }
-    const Index index = index_of(place, make_int(w));
-    return allocate(acc,
-                    seq({store(acc, zero, neutral), taps, out_.store(index, epilogue_(result, index, mask), mask)}));
+    return allocate(columns, seq(std::move(body)));
+  }
+
+  // What the sums of outputs from column w on are divided by; w < 0: of windows that are inside the row.
+  PrimExpr row_divisor(const Place& place, int64_t w) const {
+    const DataType vector = acc_type_.with_lanes(lanes_);
+    std::vector<PrimExpr> counts;
+    std::vector<int> order;
+    bool same = true;
+    for (int l = 0; l < lanes_; ++l) {
+      int64_t taps = w < 0 ? p_.kernel_width : 0;
+      for (int64_t k = 0; w >= 0 && k < p_.kernel_width; ++k) {
+        const int64_t column = w + l - p_.pad_left + k * p_.dilation_width;
+        taps += p_.count_include_pad ? column < p_.in_width + p_.pad_right : column >= 0 && column < p_.in_width;
+      }
+      same = same && taps == p_.kernel_width;
+      counts.push_back(make_const(acc_type_, static_cast<double>(taps)));
+      order.push_back(l);
+    }
+    const PrimExpr outer = outer_taps(place);
+    if (same) return broadcast(cast(acc_type_, max(outer * p_.kernel_width, make_int(1))), lanes_);
+    return max(shuffle(counts, order) * broadcast(cast(acc_type_, outer), lanes_), make_const(vector, 1));
   }
 
   // Calls body(address of column 0) for every row (and plane) of the windows inside the data.

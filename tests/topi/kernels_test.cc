@@ -423,6 +423,10 @@ TEST(Pool, BordersCountsAndLayouts) {
                    {PoolKind::kAverage, 8, 50, 2, 2, 1, 0, 0, false, false},
                    {PoolKind::kAverage, 6, 33, 3, 1, 1, 1, 1, false, false},
                    {PoolKind::kMax, 10, 36, 2, 1, 2, 1, 0, false, false},
+                   {PoolKind::kMax, 14, 300, 5, 1, 1, 2, 2, false, false},
+                   {PoolKind::kAverage, 9, 210, 3, 1, 3, 3, 3, false, false},
+                   {PoolKind::kMax, 15, 40, 13, 1, 1, 6, 6, false, false},
+                   {PoolKind::kAverage, 20, 35, 16, 1, 2, 15, 15, true, false},
                    {PoolKind::kAverage, 4, 4, 7, 1, 1, 3, 3, true, false},
                    {PoolKind::kMax, 5, 5, 2, 3, 1, 0, 0, false, true}}) {
       PoolProblem p;
