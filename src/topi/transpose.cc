@@ -69,6 +69,41 @@ Stmt transpose_tile(DataType element, int lanes, const std::function<PrimExpr(in
   return all;
 }
 
+Stmt transpose_narrow(DataType element, int side, int parts, const std::function<PrimExpr(int)>& piece,
+                      const std::function<Stmt(int, PrimExpr)>& store_column) {
+  const int lanes = side * parts;
+  const DataType vector = element.with_lanes(lanes);
+  std::vector<Stmt> body;
+  std::vector<Buffer> stages{make_buffer("rows", vector, side, Scope::kRegister)};
+  for (int r = 0; r < side; ++r) {
+    std::vector<PrimExpr> pieces;
+    for (int part = 0; part < parts; ++part) pieces.push_back(piece(part * side + r));
+    std::vector<int> all(static_cast<size_t>(lanes));
+    std::iota(all.begin(), all.end(), 0);
+    body.push_back(store(stages[0], make_int(r), parts == 1 ? pieces[0] : shuffle(pieces, all)));
+  }
+  // A round interleaves rows i and i + side/2: it rotates an element's place, row and lane as one number, by one bit.
+  for (int round = 1; round < side; round *= 2) {
+    const Buffer from = stages.back(), to = make_buffer("rows", vector, side, Scope::kRegister);
+    std::vector<int> low, high;
+    for (int j = 0; j < lanes; ++j) {
+      const int first = j / side * side, lane = first + j % side / 2, other = j % 2 ? lanes : 0;
+      low.push_back(lane + other);
+      high.push_back(lane + side / 2 + other);
+    }
+    for (int i = 0; i < side / 2; ++i) {
+      const PrimExpr a = load(from, make_int(i)), b = load(from, make_int(i + side / 2));
+      body.push_back(store(to, make_int(2 * i), shuffle({a, b}, low)));
+      body.push_back(store(to, make_int(2 * i + 1), shuffle({a, b}, high)));
+    }
+    stages.push_back(to);
+  }
+  for (int c = 0; c < side; ++c) body.push_back(store_column(c, load(stages.back(), make_int(c))));
+  Stmt all = seq(std::move(body));
+  for (const Buffer& stage : stages) all = allocate(stage, all);
+  return all;
+}
+
 Stmt transpose_quads(int lanes, const std::function<PrimExpr(int)>& piece,
                      const std::function<Stmt(const std::vector<PrimExpr>&)>& use) {
   std::vector<std::pair<PrimExpr, PrimExpr>> lets;
@@ -138,38 +173,55 @@ struct Matrices {
   std::function<Index(const Index& outer, const PrimExpr& row, const PrimExpr& column)> out_index;
 };
 
+// A tile of one pass through registers: `rows` become the lanes of vectors along the result's rows.
+struct Tile {
+  int rows = 1, columns = 1;
+  bool narrow = false;  // columns fill 128 bits, rows several times as many
+};
+Tile tile_of(const Matrices& m, DataType in, DataType out, const Target& target) {
+  const int bits = std::max(in.bits, out.bits);
+  if (bits >= 32) return {target.lanes(bits), target.lanes(bits)};
+  if (in.bits != out.bits) return {std::max(16, target.lanes(32)), std::max(16, target.lanes(32))};
+  const int side = 128 / std::max(8, bits);
+  int parts = std::max(1, target.vector_bits / 128);
+  while (parts > 1 && side * (parts / 2) >= m.rows) parts /= 2;
+  return {side * parts, side, true};
+}
+
 Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epilogue& epilogue,
                    const KernelContext& context) {
-  const int bits = std::max(in.dtype().bits, out.dtype().bits);
-  const int v = bits < 32 ? std::max(16, context.target->lanes(32)) : context.target->lanes(bits);
   const bool bools = in.dtype().is_bool();  // shuffles of single bits would go element by element
   const DataType element = bools ? kUInt8 : in.dtype();
-  const int64_t row_tiles = ceil_div(m.rows, v), column_tiles = ceil_div(m.columns, v);
+  const Tile size = tile_of(m, element, out.dtype(), *context.target);
+  const int64_t row_tiles = ceil_div(m.rows, size.rows), column_tiles = ceil_div(m.columns, size.columns);
   auto tile = [&](const Index& outer, const PrimExpr& in_at, const PrimExpr& out_at, const PrimExpr& r0,
                   const PrimExpr& c0, const PrimExpr& rows, const PrimExpr& columns, bool whole) {
-    const PrimExpr lane = ramp(make_int(0), 1, v);
-    const PrimExpr column_mask = whole ? PrimExpr() : lt(lane, broadcast(columns - c0, v));
-    const PrimExpr row_real = whole ? PrimExpr() : lt(lane, broadcast(rows - r0, v));
-    const PrimExpr row_mask = whole || m.rows % v == 0 ? PrimExpr() : lt(lane, broadcast(make_int(m.rows) - r0, v));
-    return transpose_tile(
-        element, v,
-        [&](int r) {
-          PrimExpr row = whole ? r0 + r : min(r0 + r, rows - 1);
-          PrimExpr x = load(in.buffer, ramp(in_at + m.in_row(row) + c0, 1, v), column_mask);
-          return bools ? cast(kUInt8, x) : x;
-        },
-        [&](int c, PrimExpr value) {
-          if (bools) value = ne(value, make_const(value->dtype, 0));
-          if (row_real && m.real_rows) value = select(row_real, value, make_const(value->dtype, 0));
-          PrimExpr column = c0 + c;
-          Stmt put = store(out.buffer, ramp(out_at + m.out_column(column) + r0, 1, v),
-                           epilogue(value, m.out_index(outer, r0, column), row_mask), row_mask);
-          return whole ? put : make_if(lt(column, columns), put);
-        });
+    const PrimExpr row_lane = ramp(make_int(0), 1, size.rows), column_lane = ramp(make_int(0), 1, size.columns);
+    const PrimExpr column_mask = whole ? PrimExpr() : lt(column_lane, broadcast(columns - c0, size.columns));
+    const PrimExpr row_real = whole ? PrimExpr() : lt(row_lane, broadcast(rows - r0, size.rows));
+    const PrimExpr row_mask =
+        whole || m.rows % size.rows == 0 ? PrimExpr() : lt(row_lane, broadcast(make_int(m.rows) - r0, size.rows));
+    auto piece = [&](int r) {
+      PrimExpr row = whole ? r0 + r : min(r0 + r, rows - 1);
+      PrimExpr x = load(in.buffer, ramp(in_at + m.in_row(row) + c0, 1, size.columns), column_mask);
+      return bools ? cast(kUInt8, x) : x;
+    };
+    auto put = [&](int c, PrimExpr value) {
+      if (bools) value = ne(value, make_const(value->dtype, 0));
+      if (row_real && m.real_rows) value = select(row_real, value, make_const(value->dtype, 0));
+      PrimExpr column = c0 + c;
+      Stmt put = store(out.buffer, ramp(out_at + m.out_column(column) + r0, 1, size.rows),
+                       epilogue(value, m.out_index(outer, r0, column), row_mask), row_mask);
+      return whole ? put : make_if(lt(column, columns), put);
+    };
+    return size.narrow ? transpose_narrow(element, size.columns, size.rows / size.columns, piece, put)
+                       : transpose_tile(element, size.rows, piece, put);
   };
   // Tiles of narrow elements are parts of cache lines: as many side by side as fill whole ones, on both sides.
-  const int64_t full = std::max<int64_t>(1, 64 * 8 / (int64_t{v} * std::max(8, bits)));
-  const int64_t rows_together = std::min(full, row_tiles), columns_together = std::min(full, column_tiles);
+  const int64_t in_line = 64 / std::max<int64_t>(1, element.bits / 8),
+                out_line = 64 / std::max<int64_t>(1, out.dtype().bits / 8);
+  const int64_t rows_together = std::min(ceil_div(out_line, size.rows), row_tiles),
+                columns_together = std::min(ceil_div(in_line, size.columns), column_tiles);
   std::vector<int64_t> units = m.outer;
   units.push_back(ceil_div(row_tiles, rows_together));
   units.push_back(ceil_div(column_tiles, columns_together));
@@ -185,18 +237,18 @@ Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epi
       PrimExpr rows = m.real_rows ? m.real_rows(outer) : make_int(m.rows);
       PrimExpr columns = m.real_columns ? m.real_columns(outer) : make_int(m.columns);
       auto one = [&](const PrimExpr& r, const PrimExpr& c) {
-        const PrimExpr row = (at[outer_rank] * rows_together + r) * int64_t{v},
-                       column = (at[outer_rank + 1] * columns_together + c) * int64_t{v};
+        const PrimExpr row = (at[outer_rank] * rows_together + r) * int64_t{size.rows},
+                       column = (at[outer_rank + 1] * columns_together + c) * int64_t{size.columns};
         return bind_all({in_at, out_at, row, column, rows, columns}, [&](Index x) {
-          PrimExpr whole = logical_and(le(x[2] + v, x[4]), le(x[3] + v, x[5]));
+          PrimExpr whole = logical_and(le(x[2] + size.rows, x[4]), le(x[3] + size.columns, x[5]));
           Stmt some = tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], false);
           if (row_tiles % rows_together != 0 || column_tiles % columns_together != 0)
             some = make_if(logical_and(lt(x[2], make_int(m.rows)), lt(x[3], make_int(m.columns))), some);
           return make_if(whole, tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], true), some);
         });
       };
-      return loop("row", rows_together, [&](const PrimExpr& r) {
-        return loop("column", columns_together, [&](const PrimExpr& c) { return one(r, c); });
+      return loop("column", columns_together, [&](const PrimExpr& c) {
+        return loop("row", rows_together, [&](const PrimExpr& r) { return one(r, c); });
       });
     });
   });

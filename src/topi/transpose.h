@@ -10,6 +10,11 @@ namespace tilewright::topi {
 tir::Stmt transpose_tile(DataType element, int lanes, const std::function<tir::PrimExpr(int)>& load,
                          const std::function<tir::Stmt(int, tir::PrimExpr)>& store);
 
+// Transposes parts * side rows of `side` elements, which fill 128 bits, to `side` vectors along the rows: within each
+// 128 bits rows are interleaved, which is one instruction for any narrow element.
+tir::Stmt transpose_narrow(DataType element, int side, int parts, const std::function<tir::PrimExpr(int)>& piece,
+                           const std::function<tir::Stmt(int, tir::PrimExpr)>& store);
+
 // Transposes `lanes` rows of 4 elements to 4 vectors along the rows, which `use` receives; piece(r) gives row r's 4
 // elements. Pieces are combined as they are loaded, which halves transpose_tile's shuffles, all within 128 bits.
 tir::Stmt transpose_quads(int lanes, const std::function<tir::PrimExpr(int)>& piece,
