@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "relay/ops/composition.h"
 #include "relay/ops/image/attrs_vision.h"
+#include "relay/ops/image/region_layout.h"
 
 namespace tilewright::relay {
 namespace {
@@ -360,36 +361,45 @@ Result<Expr> expand_proposal(const TypeArgs& args) {
   return c.result(c.reshape(c.concatenate({picture, result}, 2), {rows * wanted, 5}));
 }
 
-// A region operator in either layout, by the channels-last one.
-template <class A>
-Result<Expr> of_regions(const TypeArgs& args, const char* op, AttrsRef attrs) {
+// A region operator in either layout: `make(layout)` gives the attributes of the one over planes or over channels last.
+template <class A, class Make>
+Result<Expr> of_regions(const TypeArgs& args, const char* op, bool may_read_planes, const Make& make) {
   const auto& a = attrs_of<A>(args);
   if (a.layout != "NCHW" && a.layout != "NHWC")
     return type_error(format("layout is \"{}\", not NCHW or NHWC", a.layout));
   TW_TRY_STATUS(needs_floats(args, 0, "data", 4));
   TW_TRY_STATUS(needs_floats(args, 1, "rois", 2));
   Composition c(args);
-  if (a.layout == "NHWC") return c.result(c.call(op, {c[0], c[1]}, std::move(attrs)));
-  const Expr bins = c.call(op, {c.transpose(c[0], {0, 2, 3, 1}), c[1]}, std::move(attrs));
+  if (a.layout == "NHWC" ||
+      (may_read_planes && pools_planes(args.tensor(0).shape, args.tensor(1).shape[0], a.pooled_size)))
+    return c.result(c.call(op, {c[0], c[1]}, make(a.layout)));
+  const Expr bins = c.call(op, {c.transpose(c[0], {0, 2, 3, 1}), c[1]}, make("NHWC"));
   return c.result(c.transpose(bins, {0, 3, 1, 2}));
 }
 Result<Expr> expand_roi_align(const TypeArgs& args) {
   const auto& a = attrs_of<ROIAlignAttrs>(args);
   if (a.mode != "avg" && a.mode != "max") return type_error(format("mode is \"{}\", not avg or max", a.mode));
-  return of_regions<ROIAlignAttrs>(args, "vision.region_align", make_attrs<RegionAlignAttrs>([&](auto& r) {
-                                     r.pooled_size = a.pooled_size;
-                                     r.spatial_scale = a.spatial_scale;
-                                     r.sample_ratio = a.sample_ratio;
-                                     r.mode = a.mode;
-                                   }));
+  auto make = [&](const std::string& layout) {
+    return make_attrs<RegionAlignAttrs>([&](auto& r) {
+      r.pooled_size = a.pooled_size;
+      r.spatial_scale = a.spatial_scale;
+      r.sample_ratio = a.sample_ratio;
+      r.layout = layout;
+      r.mode = a.mode;
+    });
+  };
+  return of_regions<ROIAlignAttrs>(args, "vision.region_align", a.mode == "avg" && a.sample_ratio > 0, make);
 }
 Result<Expr> expand_roi_pool(const TypeArgs& args) {
   const auto& a = attrs_of<ROIPoolAttrs>(args);
-  return of_regions<ROIPoolAttrs>(args, "vision.region_pool", make_attrs<ROIPoolAttrs>([&](auto& r) {
-                                    r.pooled_size = a.pooled_size;
-                                    r.spatial_scale = a.spatial_scale;
-                                    r.layout = "NHWC";
-                                  }));
+  auto make = [&](const std::string& layout) {
+    return make_attrs<ROIPoolAttrs>([&](auto& r) {
+      r.pooled_size = a.pooled_size;
+      r.spatial_scale = a.spatial_scale;
+      r.layout = layout;
+    });
+  };
+  return of_regions<ROIPoolAttrs>(args, "vision.region_pool", true, make);
 }
 
 Result<Type> yolo_reorg_type(const TypeArgs& args) {
