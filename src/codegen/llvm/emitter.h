@@ -94,6 +94,7 @@ class KernelEmitter {
   // Quotients (emit_quotient.cc).
   V emit_quotient(tir::ExprKind kind, DataType dtype, V a, V b);
   V emit_truncated_quotient(DataType dtype, bool is_signed, V a, V b);
+  V emit_wide_quotient(bool is_signed, V a, V b);
   bool divides_by_floats(DataType dtype, const llvm::Value* a, const llvm::Value* b) const;
 
   // Memory (emit_memory.cc).
