@@ -106,6 +106,7 @@ class KernelEmitter {
   V contiguous_load(const tir::BufferNode* buffer, V pointer, int lanes, V mask);
   V strided_load(const tir::LoadNode* e, const tir::RampNode* ramp);
   V load_pieces(const tir::BufferNode* buffer, llvm::FixedVectorType* type, V pointer, const llvm::Constant* mask);
+  void store_streamed(V value, V pointer, llvm::Align align);
   void store_pieces(const tir::BufferNode* buffer, V value, V pointer, const llvm::Constant* mask);
   V gather(const tir::LoadNode* e);
   Slots* slots_of(const tir::BufferNode* buffer);
