@@ -141,6 +141,14 @@ TEST(DirectKernels, ScattersAndReverses) {
     check({data, tuples, rows},
           call("scatter_nd", {data, tuples, rows}, make_attrs<ScatterNDAttrs>([&](auto& a) { a.mode = how; })));
   }
+  // Rows that threads divide: whole vectors and a rest; narrow floats stay narrow where elements are replaced.
+  for (DataType dtype : {kFloat32, kFloat16, kUInt8})
+    for (int64_t width : {300, 512}) {
+      Expr wide = input("wide", {9, width}, dtype), tuples = input("tuples", {1, 5}, kInt64),
+           rows = input("rows", {5, width}, dtype);
+      check({wide, tuples, rows},
+            call("scatter_nd", {wide, tuples, rows}, make_attrs<ScatterNDAttrs>([](auto& a) { a.mode = "update"; })));
+    }
   Expr lengths = input("lengths", {9}, kInt64);
   check({data, lengths}, call("reverse_sequence", {data, lengths}));
 }
