@@ -307,7 +307,8 @@ std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction
                                   bool rows = false) {
   if (!whole_group(p) || p.arg_dtype(0).is_string()) return nullptr;
   auto choice = std::make_shared<Choice>();
-  choice->parallel = false;  // updates may target one element twice, so order matters
+  // Updates may target one element twice, so order matters: threads divide rows, if they are long enough.
+  choice->parallel = rows && p.out_shape().back() >= 256;
   choice->cost.bytes =
       static_cast<double>(topi::product(p.out_shape()) + topi::product(p.arg_shape(2))) * p.arg_dtype(0).bits / 8.0;
   choice->cost.microseconds = choice->cost.bytes / (p.target.machine.l2_gbps * 1e3);
@@ -315,7 +316,7 @@ std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction
                      const GroupScope& scope, const topi::KernelContext& context) {
     return topi::scatter(how, shape, scope.anchor_operand(anchor, 0), scope.anchor_operand(anchor, 2),
                          make(scope.anchor_operand(anchor, 1)), scope.output(), context,
-                         rows && scope.output().strides.back() == 1);
+                         rows);
   };
   return choice;
 }

@@ -9,6 +9,7 @@
 #include "relay/op.h"
 #include "relay/ops/tensor/attrs_transform.h"
 #include "topi/injective.h"
+#include "topi/join_rows.h"
 #include "topi/transpose.h"
 
 namespace tilewright::lower {
@@ -163,6 +164,28 @@ tir::Stmt plain_copy(const GroupScope& scope, const topi::KernelContext& context
   return topi::injective(topi::flattened(out), topi::view_operand(topi::flattened(in)), config, context);
 }
 
+// A concatenation of inputs along a short last dimension.
+tir::Stmt joining_copy(const GroupScope& scope, const topi::KernelContext& context) {
+  const FunctionNode& function = *scope.group().function;
+  const OpDef* op = called_op(function.body);
+  if (!op || op->name != std::string_view("concatenate") || scope.group().outputs.size() != 1) return {};
+  const auto* call = as<CallNode>(function.body);
+  const auto* operands = as<TupleNode>(call->args[0]);
+  const int rank = scope.output().rank();
+  const int axis = attrs_as<ConcatenateAttrs>(call->attrs)->axis;
+  if (!operands || (axis < 0 ? axis + rank : axis) + 1 != rank) return {};
+  for (const Expr& p : function.params)
+    if (!as_tensor(p->type)) return {};
+  std::vector<topi::View> parts;
+  for (const Expr& operand : operands->fields) {
+    const auto at = std::find(function.params.begin(), function.params.end(), operand);
+    if (at == function.params.end()) return {};
+    parts.push_back(scope.input(static_cast<size_t>(at - function.params.begin())));
+  }
+  return topi::can_join_rows(parts, scope.output(), *context.target) ? topi::join_rows(parts, scope.output(), context)
+                                                                     : tir::Stmt();
+}
+
 // Vectors as long as narrow elements allow, for moves, for what integers compute in their own width, and for bytes made
 // from wider elements by a few instructions, where stores of a quarter of a register would cost as much as the rest.
 // 0: the usual length, which counts elements of 32 bits.
@@ -214,9 +237,12 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
   choice->cost.flops = elements;
   choice->cost.microseconds = choice->cost.bytes / (target.machine.l2_gbps * 1e3);
   choice->parallel = elements > 4096;
+  // Transposes store pieces of many lines in turn: only whole lines may go past the caches.
+  choice->streams = target.vector_bits >= 512 || !find_moves(*group.function).call;
   choice->emit = [](const GroupScope& scope, const topi::KernelContext& context) {
     if (tir::Stmt copy = transposing_copy(scope, context)) return copy;
     if (tir::Stmt copy = deinterleaving_copy(scope, context)) return copy;
+    if (tir::Stmt copy = joining_copy(scope, context)) return copy;
     if (tir::Stmt copy = plain_copy(scope, context)) return copy;
     std::vector<tir::Stmt> stmts;
     const Expr& body = scope.group().function->body;

@@ -123,6 +123,9 @@ std::shared_ptr<Choice> softmax(const Problem& p) {
   if (p.arg_dtype(0) == kFloat64) problem.dtype = kFloat64;
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
+  choice->streams = true;
+  choice->scratch_bytes = topi::softmax_scratch_bytes(problem);
+  choice->scratch_dtype = problem.dtype;
   Anchor anchor = p.anchor;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     return topi::softmax(problem, scope.anchor_operand(anchor, 0), scope.output(), scope.epilogue(anchor), context);
@@ -139,6 +142,7 @@ std::shared_ptr<Choice> layer_norm(const Problem& p) {
   problem.epsilon = attrs.epsilon;
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
+  choice->streams = true;
   Anchor anchor = p.anchor;
   bool scale = attrs.scale, center = attrs.center;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {

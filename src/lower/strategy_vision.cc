@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Object detection: box suppression and region pooling; resizing and sampling of images.
+#include <algorithm>
 #include <map>
 
 #include "lower/implementation.h"
@@ -67,6 +68,8 @@ topi::RegionProblem regions(const Problem& p) {
   const auto& a = p.attrs<A>();
   topi::RegionProblem problem;
   problem.data = p.arg_shape(0);
+  problem.planes = a.layout == "NCHW";
+  if (problem.planes) std::rotate(problem.data.begin() + 1, problem.data.begin() + 2, problem.data.end());
   problem.regions = p.arg_shape(1)[0];
   problem.rows = a.pooled_size[0], problem.columns = a.pooled_size[1];
   problem.scale = a.spatial_scale;

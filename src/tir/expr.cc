@@ -212,11 +212,12 @@ std::optional<double> as_const_float(const PrimExpr& e) {
   return std::nullopt;
 }
 
-Buffer make_buffer(std::string name, DataType dtype, int64_t size, Scope scope, int alignment, bool read_only) {
+Buffer make_buffer(std::string name, DataType dtype, int64_t size, Scope scope, int alignment, bool read_only,
+                   bool streamed) {
   TW_ICHECK(size >= 0 || (size == kUnknownSize && scope == Scope::kGlobal),
             format("buffer {} of {} elements", name, size));
   if (alignment == 0) alignment = std::max<int>(1, static_cast<int>(dtype.element().bytes()));
-  return make_node<BufferNode>(std::move(name), dtype, size, scope, alignment, read_only);
+  return make_node<BufferNode>(std::move(name), dtype, size, scope, alignment, read_only, streamed);
 }
 
 PrimExpr make_int(int64_t value, DataType dtype) {

@@ -46,20 +46,21 @@ enum class Scope : uint8_t {
 // Memory seen as a flat array of `dtype`; indices are in elements of dtype.element() (kRegister: of whole dtype).
 class BufferNode : public Node {
  public:
-  BufferNode(std::string n, DataType d, int64_t s, Scope sc, int al, bool ro)
-      : name(std::move(n)), dtype(d), size(s), scope(sc), alignment(al), read_only(ro) {}
+  BufferNode(std::string n, DataType d, int64_t s, Scope sc, int al, bool ro, bool st)
+      : name(std::move(n)), dtype(d), size(s), scope(sc), alignment(al), read_only(ro), streamed(st) {}
   const std::string name;
   const DataType dtype;
   const int64_t size;  // elements; bounds for the verifier and the interpreter
   const Scope scope;
   const int alignment;  // guaranteed alignment of element 0, in bytes
   const bool read_only;
+  const bool streamed;  // written once, and too large for caches to hold it until it is read
 };
 using Buffer = Ref<BufferNode>;
 // The BufferNode::size of memory whose extent is known only at a call: upper bounds of indices cannot be checked.
 inline constexpr int64_t kUnknownSize = -1;
 Buffer make_buffer(std::string name, DataType dtype, int64_t size, Scope scope = Scope::kGlobal, int alignment = 0,
-                   bool read_only = false);
+                   bool read_only = false, bool streamed = false);
 
 class IntImmNode : public ExprNode {  // integers and bool
  public:

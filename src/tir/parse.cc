@@ -46,11 +46,13 @@ class Parser : ExprParser {
     expect("[");
     const int64_t size = scope == Scope::kGlobal && accept("?") ? kUnknownSize : integer(0, int64_t{1} << 48);
     expect("]");
-    bool read_only = false;
+    bool read_only = false, streamed = false;
     int alignment = 0;
     for (;;) {
       if (accept_word("readonly"))
         read_only = true;
+      else if (scope == Scope::kGlobal && accept_word("streamed"))
+        streamed = true;
       else if (accept_word("align"))
         alignment = static_cast<int>(integer(1, 4096));
       else if (scope != Scope::kGlobal && accept_word("stack"))
@@ -60,7 +62,7 @@ class Parser : ExprParser {
       else
         break;
     }
-    Buffer b = make_buffer(name, type, size, scope, alignment, read_only);
+    Buffer b = make_buffer(name, type, size, scope, alignment, read_only, streamed);
     if (auto error = typing_error(*b); !error.empty()) fail(error);
     bind(name, {}, b);
     return b;

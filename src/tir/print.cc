@@ -196,6 +196,7 @@ class Printer {
     if (b.scope == Scope::kStack) text += " stack";
     if (b.scope == Scope::kRegister) text += " register";
     if (b.read_only) text += " readonly";
+    if (b.streamed) text += " streamed";
     if (b.alignment != static_cast<int>(b.dtype.element().bytes())) text += format(" align {}", b.alignment);
     return text;
   }

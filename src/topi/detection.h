@@ -27,9 +27,11 @@ tir::Stmt suppress(const SuppressProblem& problem, const SuppressOperands& opera
 tir::Stmt compact(int64_t rows, int64_t count, const Operand& flags, const View& places, const View& counts,
                   const KernelContext& context);
 
-// Pools regions (picture, x0, y0, x1, y1) of channels-last images (N, H, W, C) to (regions, rows, columns, C).
+// Pools regions (picture, x0, y0, x1, y1) of channels-last images (N, H, W, C) to (regions, rows, columns, C), or
+// (planes) of (N, C, H, W) to (regions, C, rows, columns).
 struct RegionProblem {
-  std::vector<int64_t> data;  // N, H, W, C
+  std::vector<int64_t> data;  // N, H, W, C in either case
+  bool planes = false;
   int64_t regions = 0, rows = 1, columns = 1;
   double scale = 1;
   DataType dtype = kFloat32;  // dtype of values and coordinates in the computation

@@ -235,7 +235,6 @@ Stmt rank(const RankProblem& problem, const Operand& input, const View* values, 
 
 Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const Operand& data, const Operand& updates,
              const Place& place, const View& out, const KernelContext& context, bool rows) {
-  std::vector<Stmt> body{injective(out, data, {}, context)};
   auto put = [&](const Index& at, const PrimExpr& value, const PrimExpr& mask) {
     // Masked-off lanes of the old value must not be read; they are not stored either.
     auto old = [&] { return value->dtype.lanes == 1 ? out.load(at) : out.load(at, value->dtype.lanes, mask); };
@@ -258,28 +257,50 @@ Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const O
     }
     return Stmt();
   };
-  if (product(updates_shape) == 0) return seq(std::move(body));
+  const int lanes = context.target->lanes(std::max<int>(how == Combination::kUpdate ? 8 : 32, out.dtype().bits));
   if (!rows) {
-    body.push_back(nest(updates_shape, [&](const Index& u) {
-      return bind("value", updates(u, 1, {}),
-                  [&](PrimExpr value) { return bind_all(place(u), [&](Index at) { return put(at, value, {}); }); });
-    }));
-    return seq(std::move(body));
+    Stmt copy = injective(out, data, {}, context);
+    if (product(updates_shape) == 0) return copy;
+    return seq({copy, nest(updates_shape, [&](const Index& u) {
+                  return bind("value", updates(u, 1, {}), [&](PrimExpr value) {
+                    return bind_all(place(u), [&](Index at) { return put(at, value, {}); });
+                  });
+                })});
   }
-  // The updates' last dimension is the result's: whole vectors, row by row.
-  const std::vector<int64_t> outer(updates_shape.begin(), updates_shape.end() - 1);
-  const int lanes = context.target->lanes(std::max<int>(32, out.dtype().bits));
-  body.push_back(nest(outer, [&](const Index& u) {
-    Index first = u;
-    first.push_back(make_int(0));
-    return bind_all(place(first), [&](Index row) {
-      return along_row(lanes, updates_shape.back(), 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
-        Index from = u, to = row;
-        from.push_back(i), to.back() = i;
-        return put(to, updates(from, n, mask), mask);
-      });
+  // The updates' last dimension is the result's: whole vectors, row by row. Threads divide the columns, so that updates
+  // of one element stay in order.
+  const int64_t width = out.shape.back();
+  const Range columns = parallel_range(context, width, std::max(lanes, 64));
+  auto along_columns = [&](const std::function<Stmt(const PrimExpr&, int, const PrimExpr&)>& vector) {
+    if (!context.tid) return along_row(lanes, width, 4, vector);
+    return loop(
+        "v", floordiv(columns.begin, lanes), floordiv(columns.end + (lanes - 1), lanes), [&](const PrimExpr& v) {
+          const PrimExpr i = v * lanes;
+          const PrimExpr mask =
+              width % lanes == 0 || lanes == 1 ? PrimExpr() : lt(ramp(i, 1, lanes), broadcast(make_int(width), lanes));
+          return vector(i, lanes, mask);
+        });
+  };
+  std::vector<Stmt> body;
+  body.push_back(nest({out.shape.begin(), out.shape.end() - 1}, [&](const Index& row) {
+    return along_columns([&](const PrimExpr& i, int n, const PrimExpr& mask) {
+      Index at = row;
+      at.push_back(i);
+      return out.store(at, data(at, n, mask), mask);
     });
   }));
+  if (product(updates_shape) > 0)
+    body.push_back(nest({updates_shape.begin(), updates_shape.end() - 1}, [&](const Index& u) {
+      Index first = u;
+      first.push_back(make_int(0));
+      return bind_all(place(first), [&](const Index& row) {
+        return along_columns([&](const PrimExpr& i, int n, const PrimExpr& mask) {
+          Index from = u, to = row;
+          from.push_back(i), to.back() = i;
+          return put(to, updates(from, n, mask), mask);
+        });
+      });
+    }));
   return seq(std::move(body));
 }
 

@@ -37,7 +37,8 @@ struct RankProblem {
 tir::Stmt rank(const RankProblem& problem, const Operand& input, const View* values, const View* indices,
                const KernelContext& context);
 
-// out = data; then for every update, in order: out[place(u)] = combine(out[place(u)], update(u)). Single-threaded.
+// out = data; then for every update, in order: out[place(u)] = combine(out[place(u)], update(u)). `rows`: the last
+// dimension of updates is the result's, and threads divide it; otherwise single-threaded.
 enum class Combination { kUpdate, kAdd, kMul, kMin, kMax };
 using Place = std::function<Index(const Index& update)>;  // indices inside out
 tir::Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const Operand& data,

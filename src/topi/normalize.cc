@@ -13,8 +13,9 @@ using namespace tir;
 
 namespace {
 
-// Rows up to this size are kept on the stack between passes; longer ones are recomputed.
-constexpr int64_t kMaxRowBytes = 64 << 10;
+// Rows up to this size are kept on the stack between passes, those of softmax up to about half a second cache in
+// scratch memory; longer ones are recomputed.
+constexpr int64_t kMaxRowBytes = 64 << 10, kMaxScratchRowBytes = 512 << 10;
 
 PrimExpr as_type(DataType dtype, PrimExpr value) {
   DataType wanted = dtype.with_lanes(value->dtype.lanes);
@@ -73,14 +74,22 @@ Stmt softmax_inner(const SoftmaxProblem& p, int axis, const Operand& input, cons
 
 }  // namespace
 
+int64_t softmax_scratch_bytes(const SoftmaxProblem& p) {
+  const int rank = static_cast<int>(p.shape.size());
+  if ((p.axis < 0 ? p.axis + rank : p.axis) != rank - 1) return 0;
+  const int64_t bytes = p.shape.back() * static_cast<int64_t>(p.dtype.bytes());
+  return bytes > kMaxRowBytes && bytes <= kMaxScratchRowBytes ? bytes : 0;
+}
+
 Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, const Epilogue& epilogue,
              const KernelContext& context) {
   const int rank = static_cast<int>(p.shape.size()), axis = p.axis < 0 ? p.axis + rank : p.axis;
   if (axis != rank - 1) return softmax_inner(p, axis, input, out, epilogue, context);
   const int64_t extent = p.shape.back();
   const int lanes = context.target->lanes(p.dtype.bits);
-  const bool keeps_row = extent * static_cast<int64_t>(p.dtype.bytes()) <= kMaxRowBytes;
-  Buffer row = keeps_row ? make_buffer("row", p.dtype, extent, Scope::kStack, 64) : Buffer();
+  const bool on_stack = extent * static_cast<int64_t>(p.dtype.bytes()) <= kMaxRowBytes;
+  const bool keeps_row = on_stack || context.scratch;
+  const Buffer row = on_stack ? make_buffer("row", p.dtype, extent, Scope::kStack, 64) : context.scratch;
   auto in_row = [&](const PrimExpr& i, int n) { return n == 1 ? i : ramp(i, 1, n); };
   std::vector<int64_t> units(p.shape.begin(), p.shape.end() - 1);
   Stmt rows = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
@@ -125,7 +134,7 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
                })}));
     });
   });
-  return keeps_row ? allocate(row, rows) : rows;
+  return on_stack ? allocate(row, rows) : rows;
 }
 
 Stmt layer_norm(const LayerNormProblem& p, const Operand& input, const View& out, const Epilogue& epilogue,

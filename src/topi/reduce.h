@@ -41,7 +41,8 @@ struct SoftmaxProblem {
   bool logarithm = false;     // log_softmax
   DataType dtype = kFloat32;  // dtype of the arithmetic; narrower floats are computed in float32
 };
-// Out has the input's shape.
+// Out has the input's shape. Scratch per thread, of the problem's dtype.
+int64_t softmax_scratch_bytes(const SoftmaxProblem& problem);
 tir::Stmt softmax(const SoftmaxProblem& problem, const Operand& input, const View& out, const Epilogue& epilogue,
                   const KernelContext& context);
 Cost estimate(const SoftmaxProblem& problem, const Target& target);

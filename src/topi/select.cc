@@ -127,8 +127,17 @@ struct Selection {
           PrimExpr first = b * block, least = order(line, first, lanes);
           for (int64_t i = lanes; i < block; i += lanes) least = min(least, order(line, first + i, lanes));
           least = lanes > 1 ? intrinsic(Intrinsic::k_reduce_min, {least}) : least;
-          PrimExpr bound = cast(kInt32, binary(ExprKind::kShiftRight, load(best, last), make_int(32)));
-          return make_if(le(least, bound), loop("j", block, [&](const PrimExpr& j) { return insert(first + j); }));
+          auto reaches = [&](const PrimExpr& order) {
+            return le(order, cast(kInt32, binary(ExprKind::kShiftRight, load(best, last), make_int(32))));
+          };
+          Stmt vectors = loop("vector", block / lanes, [&](const PrimExpr& v) {
+            return bind("start", first + v * int64_t{lanes}, [&](const PrimExpr& start) {
+              PrimExpr own = order(line, start, lanes);
+              if (lanes > 1) own = intrinsic(Intrinsic::k_reduce_min, {own});
+              return make_if(reaches(own), loop("j", lanes, [&](const PrimExpr& j) { return insert(start + j); }));
+            });
+          });
+          return make_if(reaches(least), vectors);
         }));
       }
     }

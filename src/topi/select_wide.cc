@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Top-k of 64-bit elements: order and position are two numbers instead of one key (topi/select.h).
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -15,6 +16,13 @@ namespace {
 constexpr int64_t kMostInWideList = 16;
 constexpr int kWideDigits = 8;  // of eight bits each
 constexpr int64_t kWideDigit = 256;
+
+// Long lines and small k: only this many candidates are held at once.
+int64_t wide_candidates(const RankProblem& p) { return round_up(std::max<int64_t>(512, 4 * p.k), 64); }
+bool wide_by_threshold(const RankProblem& p) {
+  return p.axis + 1 == p.shape.size() && p.shape[p.axis] >= 4 * wide_candidates(p);
+}
+int64_t wide_room(const RankProblem& p) { return wide_by_threshold(p) ? wide_candidates(p) : p.shape[p.axis]; }
 
 // An int64 key: the smaller, the earlier the element comes.
 PrimExpr wide_order_of(const PrimExpr& x, DataType element, bool ascending) {
@@ -101,23 +109,13 @@ struct WideSelection {
                           store(where, make_int(t), make_int(n()))}));
     int64_t blocked = 0;
     const int lanes = context.target->lanes(64);
-    const int64_t block = p.axis + 1 == p.shape.size() ? std::min<int64_t>(4, n() / lanes) * lanes : 0;
-    const Buffer orders = make_buffer("orders", kInt64, std::max<int64_t>(block, 1), Scope::kStack, 64);
+    const int64_t block = p.axis + 1 == p.shape.size() ? std::min<int64_t>(8, n() / lanes) * lanes : 0;
     if (block > 0) {
       // A block of vectors is examined in detail only if one of its elements enters the list.
       blocked = n() / block * block;
-      body.push_back(loop("block", blocked / block, [&](PrimExpr b) {
-        auto at = [&](int64_t i) { return lanes > 1 ? ramp(make_int(i), 1, lanes) : make_int(i); };
-        std::vector<Stmt> look;
-        for (int64_t i = 0; i < block; i += lanes)
-          look.push_back(store(orders, at(i), order(line, b * block + i, lanes)));
-        PrimExpr least = load(orders, at(0));
-        for (int64_t i = lanes; i < block; i += lanes) least = min(least, load(orders, at(i)));
-        least = lanes > 1 ? intrinsic(Intrinsic::k_reduce_min, {least}) : least;
-        look.push_back(make_if(lt(least, load(best, last)), loop("j", block, [&](const PrimExpr& j) {
-                                 return insert(b * block + j, load(orders, j));
-                               })));
-        return seq(std::move(look));
+      body.push_back(loop("block", blocked / block, [&](const PrimExpr& b) {
+        return look(
+            line, b * block, block, [&] { return load(best, last); }, insert);
       }));
     }
     if (blocked < n())
@@ -125,7 +123,36 @@ struct WideSelection {
           loop("j", make_int(blocked), make_int(n()), [&](const PrimExpr& j) { return insert(j, order(line, j)); }));
     body.push_back(leftovers(line, best, where));
     body.push_back(loop("t", p.k, [&](const PrimExpr& t) { return put(line, t, load(where, t)); }));
-    return allocate(best, allocate(where, allocate(orders, seq(std::move(body)))));
+    return allocate(best, allocate(where, seq(std::move(body))));
+  }
+  // The least order of a block of whole vectors.
+  PrimExpr least_of(const PrimExpr& line, const PrimExpr& first, int64_t block) const {
+    const int lanes = context.target->lanes(64);
+    std::vector<PrimExpr> parts;
+    for (int64_t i = 0; i < block; i += lanes) parts.push_back(order(line, first + i, lanes));
+    while (parts.size() > 1) {
+      std::vector<PrimExpr> next;
+      for (size_t i = 0; i < parts.size(); i += 2)
+        next.push_back(i + 1 < parts.size() ? min(parts[i], parts[i + 1]) : parts[i]);
+      parts = std::move(next);
+    }
+    return lanes > 1 ? intrinsic(Intrinsic::k_reduce_min, {parts[0]}) : parts[0];
+  }
+  // Examines a block: of the vectors in which an element precedes the bound, every element.
+  Stmt look(const PrimExpr& line, const PrimExpr& first, int64_t block, const std::function<PrimExpr()>& bound,
+            const std::function<Stmt(const PrimExpr& j, const PrimExpr& order)>& element) const {
+    const int lanes = context.target->lanes(64);
+    return bind("first", first, [&](const PrimExpr& from) {
+      Stmt vectors = loop("vector", block / lanes, [&](const PrimExpr& v) {
+        return bind("start", from + v * lanes, [&](const PrimExpr& start) {
+          return make_if(lt(least_of(line, start, lanes), bound()), loop("j", lanes, [&](const PrimExpr& j) {
+                           return bind("at", start + j,
+                                       [&](const PrimExpr& at) { return element(at, order(line, at)); });
+                         }));
+        });
+      });
+      return make_if(lt(least_of(line, from, block), bound()), vectors);
+    });
   }
   // Elements with the largest key never entered; they take the free places at the end, in order of position.
   Stmt leftovers(const PrimExpr& line, const Buffer& best, const Buffer& where) const {
@@ -144,83 +171,157 @@ struct WideSelection {
     return allocate(free, make_if(eq(load(where, make_int(p.k - 1)), make_int(n())), seq(std::move(body))));
   }
 
-  // Radix sort of the whole line, alternating between both pairs of lists (Knuth 3, 5.2.5).
-  Stmt sorted(const PrimExpr& line) const {
+  // The lists of orders and places begin behind the counts of digits; a sort alternates between two pairs of them.
+  struct Registers {
+    Buffer below = make_buffer("below", kInt64, 1, Scope::kRegister);
+    Buffer least = make_buffer("least", kInt64, 1, Scope::kRegister);
+    Buffer most = make_buffer("most", kInt64, 1, Scope::kRegister);
+    Buffer done = make_buffer("done", kInt64, 1, Scope::kRegister);  // where the sorted lists are
+    Stmt scope(Stmt body) const { return allocate(below, allocate(least, allocate(most, allocate(done, body)))); }
+  };
+  // Appends to the first lists; radix_sort needs the range of the orders.
+  Stmt keep(const Registers& r, const PrimExpr& at, const PrimExpr& order, const PrimExpr& j) const {
     const Buffer& memory = context.scratch;
-    TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= wide_scratch_bytes(p), "select: scratch");
     const PrimExpr zero = make_int(0);
-    const Buffer below = make_buffer("below", kInt64, 1, Scope::kRegister),
-                 least = make_buffer("least", kInt64, 1, Scope::kRegister),
-                 most = make_buffer("most", kInt64, 1, Scope::kRegister),
-                 done = make_buffer("done", kInt64, 1, Scope::kRegister);  // where the sorted lists are
-    int64_t from = kWideDigit, to = kWideDigit + 2 * n();
-    std::vector<Stmt> body{store(least, zero, make_int(std::numeric_limits<int64_t>::max())),
-                           store(most, zero, make_int(std::numeric_limits<int64_t>::min())),
-                           loop("j", n(),
-                                [&](const PrimExpr& j) {
-                                  return bind("order", order(line, j), [&](const PrimExpr& order) {
-                                    return seq({store(memory, j + from, order), store(memory, j + (from + n()), j),
-                                                store(least, zero, min(load(least, zero), order)),
-                                                store(most, zero, max(load(most, zero), order))});
-                                  });
-                                }),
-                           store(done, zero, make_int(from))};
+    return seq({store(memory, at + kWideDigit, order), store(memory, at + (kWideDigit + room()), j),
+                store(r.least, zero, min(load(r.least, zero), order)),
+                store(r.most, zero, max(load(r.most, zero), order))});
+  }
+  Stmt clear_range(const Registers& r) const {
+    return seq({store(r.least, make_int(0), make_int(std::numeric_limits<int64_t>::max())),
+                store(r.most, make_int(0), make_int(std::numeric_limits<int64_t>::min()))});
+  }
+
+  // Radix sort of the first `count` elements of the lists (Knuth 3, 5.2.5).
+  Stmt radix_sort(const Registers& r, const PrimExpr& count) const {
+    const Buffer& memory = context.scratch;
+    const PrimExpr zero = make_int(0);
+    int64_t from = kWideDigit, to = kWideDigit + 2 * room();
+    std::vector<Stmt> body{store(r.done, zero, make_int(from))};
     // From the least order on, numbers near each other have few digits.
-    const PrimExpr range = cast(kUInt64, load(most, zero)) - cast(kUInt64, load(least, zero));
+    const PrimExpr range = cast(kUInt64, load(r.most, zero)) - cast(kUInt64, load(r.least, zero));
     for (int d = 0; d < kWideDigits; ++d) {
       auto digit = [&](const PrimExpr& order) {
-        PrimExpr part = binary(ExprKind::kShiftRight, order - load(least, zero), make_int(8 * d));
+        PrimExpr part = binary(ExprKind::kShiftRight, order - load(r.least, zero), make_int(8 * d));
         return binary(ExprKind::kBitAnd, part, make_int(kWideDigit - 1));
       };
       std::vector<Stmt> pass;
       pass.push_back(loop("c", kWideDigit / 8,
                           [&](const PrimExpr& c) { return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8)); }));
-      pass.push_back(loop("i", n(), [&](const PrimExpr& i) {
+      pass.push_back(loop("i", zero, count, [&](const PrimExpr& i) {
         return bind("digit", digit(load(memory, i + from)),
                     [&](const PrimExpr& x) { return store(memory, x, load(memory, x) + 1); });
       }));
-      pass.push_back(store(below, zero, zero));
+      pass.push_back(store(r.below, zero, zero));
       pass.push_back(loop("c", kWideDigit, [&](PrimExpr c) {
         return bind("count", load(memory, c), [&](const PrimExpr& count) {
-          return seq({store(memory, c, load(below, zero)), store(below, zero, load(below, zero) + count)});
+          return seq({store(memory, c, load(r.below, zero)), store(r.below, zero, load(r.below, zero) + count)});
         });
       }));
-      pass.push_back(loop("i", n(), [&](PrimExpr i) {
+      pass.push_back(loop("i", zero, count, [&](PrimExpr i) {
         return bind("order", load(memory, i + from), [&](PrimExpr order) {
           return bind("digit", digit(order), [&](PrimExpr x) {
             return bind("place", load(memory, x), [&](const PrimExpr& place) {
               return seq({store(memory, place + to, order),
-                          store(memory, place + (to + n()), load(memory, i + (from + n()))),
+                          store(memory, place + (to + room()), load(memory, i + (from + room()))),
                           store(memory, x, place + 1)});
             });
           });
         });
       }));
-      pass.push_back(store(done, zero, make_int(to)));
+      pass.push_back(store(r.done, zero, make_int(to)));
       const PrimExpr left = binary(ExprKind::kShiftRight, range, make_int(8 * d, kUInt64));
       body.push_back(make_if(ne(left, make_int(0, kUInt64)), seq(std::move(pass))));
       std::swap(from, to);
     }
-    body.push_back(loop("t", p.k, [&](const PrimExpr& t) {
-      // The bounds are what the verifier can see.
-      const PrimExpr at = min(max(load(done, zero), make_int(kWideDigit)), make_int(kWideDigit + 2 * n()));
-      return put(line, t, load(memory, t + n() + at));
-    }));
-    return allocate(below, allocate(least, allocate(most, allocate(done, seq(std::move(body))))));
+    return seq(std::move(body));
+  }
+  // Where element t of the sorted orders is; its place is room() behind. The bounds are what the verifier can see.
+  PrimExpr sorted_at(const Registers& r, const PrimExpr& t) const {
+    return t + min(max(load(r.done, make_int(0)), make_int(kWideDigit)), make_int(kWideDigit + 2 * room()));
+  }
+  Stmt put_first(const PrimExpr& line, const Registers& r) const {
+    return loop("t", p.k,
+                [&](const PrimExpr& t) { return put(line, t, load(context.scratch, sorted_at(r, t) + room())); });
+  }
+  void check_scratch() const {
+    TW_ICHECK(context.scratch && context.scratch->dtype == kInt64 && context.scratch->size * 8 >= wide_scratch_bytes(p),
+              "select: scratch");
+  }
+
+  int64_t room() const { return wide_room(p); }
+  Stmt sorted(const PrimExpr& line) const {
+    check_scratch();
+    const Registers r;
+    return r.scope(seq({clear_range(r),
+                        loop("j", n(),
+                             [&](const PrimExpr& j) {
+                               return bind("order", order(line, j),
+                                           [&](const PrimExpr& order) { return keep(r, j, order, j); });
+                             }),
+                        radix_sort(r, make_int(n())), put_first(line, r)}));
+  }
+
+  // Elements that precede the k-th of those seen so far are candidates; full lists are sorted and cut to k. Positions
+  // ascend, so equal elements that come later stay out.
+  Stmt threshold(const PrimExpr& line) const {
+    check_scratch();
+    const Buffer& memory = context.scratch;
+    const Registers r;
+    const Buffer kept = make_buffer("kept", kInt64, 1, Scope::kRegister),
+                 bound = make_buffer("bound", kInt64, 1, Scope::kRegister);
+    const PrimExpr zero = make_int(0);
+    const int lanes = context.target->lanes(64);
+    const int64_t block = 4 * lanes, head = room() - block + (n() - room()) % block;
+    auto enter = [&](const PrimExpr& order, const PrimExpr& j) {
+      return bind("place", min(load(kept, zero), make_int(room() - 1)), [&](const PrimExpr& place) {
+        return seq({keep(r, place, order, j), store(kept, zero, place + 1)});
+      });
+    };
+    auto fill = loop("j", head, [&](const PrimExpr& j) {
+      return bind("order", order(line, j), [&](const PrimExpr& order) { return keep(r, j, order, j); });
+    });
+    Stmt cut = seq(
+        {radix_sort(r, load(kept, zero)), store(bound, zero, load(memory, sorted_at(r, make_int(p.k - 1)))),
+         make_if(ne(load(r.done, zero), make_int(kWideDigit)),
+                 loop("t", p.k,
+                      [&](const PrimExpr& t) {
+                        return seq({store(memory, t + kWideDigit, load(memory, sorted_at(r, t))),
+                                    store(memory, t + (kWideDigit + room()), load(memory, sorted_at(r, t) + room()))});
+                      })),
+         store(r.most, zero, load(bound, zero)), store(kept, zero, make_int(p.k))});
+    Stmt blocks = loop("block", (n() - head) / block, [&](const PrimExpr& b) {
+      return bind("first", b * block + head, [&](const PrimExpr& first) {
+        return seq({make_if(lt(make_int(room() - block), load(kept, zero)), cut),
+                    look(
+                        line, first, block, [&] { return load(bound, zero); },
+                        [&](const PrimExpr& j, const PrimExpr& order) {
+                          return bind("order", order, [&](const PrimExpr& order) {
+                            return make_if(lt(order, load(bound, zero)), enter(order, j));
+                          });
+                        })});
+      });
+    });
+    return r.scope(
+        allocate(kept, allocate(bound, seq({clear_range(r), fill, store(kept, zero, make_int(head)),
+                                            store(bound, zero, make_int(std::numeric_limits<int64_t>::max())), blocks,
+                                            radix_sort(r, load(kept, zero)), put_first(line, r)}))));
   }
 };
 
 }  // namespace
 
 int64_t wide_scratch_bytes(const RankProblem& p) {
-  return p.k <= kMostInWideList ? 0 : (kWideDigit + 4 * p.shape[p.axis]) * 8;
+  return p.k <= kMostInWideList ? 0 : (kWideDigit + 4 * wide_room(p)) * 8;
 }
 
 Stmt select_first_wide(const RankProblem& p, DataType dtype, const Operand& input, const View* values,
                        const View* indices, const KernelContext& context) {
   const WideSelection selection{p, dtype, input, values, indices, context};
   return parallel_for(context, "line", product(p.shape) / p.shape[p.axis], [&](const PrimExpr& line) {
-    return p.k <= kMostInWideList ? selection.list(line) : selection.sorted(line);
+    return p.k <= kMostInWideList ? selection.list(line)
+           : wide_by_threshold(p) ? selection.threshold(line)
+                                  : selection.sorted(line);
   });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads, stores, masks, scopes, loops and branches; and what has no code says so.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "codegen/library.h"
 
@@ -41,6 +43,34 @@ TEST(Memory, MaskedTail) {
         ASSERT_EQ(got, 1) << dtype.str() << " on " << target.mcpu << " at " << k;
       }
     }
+}
+
+// Whole vectors go past the caches where memory is aligned; wherever it begins the bytes are the same.
+TEST(Memory, StreamedStores) {
+  for (const Target& target : targets())
+    for (DataType dtype : {kFloat32, kFloat16, kInt8, kInt64, kFloat64, kBool})
+      for (int lanes : {1, 4, 8, 16}) {
+        constexpr int64_t n = 96;
+        PrimFunc f;
+        f.name = "streamed";
+        Buffer in = make_buffer("in", dtype, n, Scope::kGlobal, 0, true),
+               out = make_buffer("out", dtype, n, Scope::kGlobal, 0, false, true);
+        f.params = {in, out};
+        PrimExpr i = make_var("i"), index = lanes > 1 ? ramp(i * lanes, 1, lanes) : i;
+        f.body = make_for(i, make_int(0), make_int(n / lanes), store(out, index, load(in, index)));
+        Library library({f}, target);
+        const size_t bytes = dtype.bytes();
+        std::vector<unsigned char> a(n * bytes), memory(n * bytes + 256);
+        for (size_t k = 0; k < a.size(); ++k) a[k] = static_cast<unsigned char>(dtype.is_bool() ? k % 2 : k * 37 % 100);
+        unsigned char* aligned = memory.data() + (-reinterpret_cast<uintptr_t>(memory.data()) & 63);
+        for (size_t offset : {size_t{0}, size_t{8}, size_t{16}, size_t{32}}) {
+          std::fill(memory.begin(), memory.end(), 0xee);
+          library.run(0, {a.data(), aligned + offset});
+          ASSERT_EQ(std::memcmp(a.data(), aligned + offset, a.size()), 0)
+              << dtype.str() << " x " << lanes << " at " << offset << " on " << target.mcpu;
+          ASSERT_EQ(aligned[offset + a.size()], 0xee);
+        }
+      }
 }
 
 TEST(Memory, StoresOfKnownLanesTouchNoOthers) {

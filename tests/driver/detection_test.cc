@@ -107,48 +107,60 @@ Tensor some_regions(int64_t count, int64_t pictures, double height, double width
 }
 
 TEST(Detection, AlignsAndPoolsRegions) {
-  // Channels: less than a vector, whole vectors, vectors and a rest.
-  for (int64_t channels : {3, 32, 21})
-    for (int way = 0; way < 8; ++way) {
-      SCOPED_TRACE(format("{} channels, {}", channels, way));
-      Expr data = input("data", {2, 9, 11, channels}), regions = input("regions", {7, 5});
-      const Values values{{"regions", some_regions(7, 2, 18, 22)}};
-      AttrsRef attrs = make_attrs<relay::RegionAlignAttrs>([&](auto& a) {
-        a.pooled_size = {3, 2};
-        a.spatial_scale = 0.47;
-        a.sample_ratio = way % 2 ? 2 : -1;
-        a.mode = way / 2 == 0 ? "avg" : way / 2 == 1 ? "max" : way / 2 == 2 ? "max_pixel" : "avg";
-        a.half_pixel = way / 2 == 3;
-      });
-      check_with({data, regions}, call("vision.region_align", {data, regions}, attrs), values);
-      if (HasFailure()) return;
-    }
-  Expr data = input("data", {2, 9, 11, 21}), regions = input("regions", {7, 5});
-  check_with({data, regions}, call("vision.region_pool", {data, regions}, make_attrs<relay::ROIPoolAttrs>([&](auto& a) {
-                                     a.pooled_size = {3, 4};
-                                     a.spatial_scale = 0.47;
-                                   })),
-             {{"regions", some_regions(7, 2, 18, 22)}});
+  // Channels: less than a vector, whole vectors, vectors and a rest; planes: those of one thread and of several, lines
+  // of one vector and of more.
+  for (const char* layout : {"NHWC", "NCHW"})
+    for (int64_t channels : {3, 32, 21, 40})
+      for (int way = 0; way < 8; ++way) {
+        SCOPED_TRACE(format("{} {} channels, {}", layout, channels, way));
+        const bool planes = layout == std::string("NCHW");
+        const std::vector<int64_t> shape =
+            planes ? std::vector<int64_t>{2, channels, 9, 37} : std::vector<int64_t>{2, 9, 11, channels};
+        Expr data = input("data", shape), regions = input("regions", {7, 5});
+        const Values values{{"regions", some_regions(7, 2, 18, planes ? 74 : 22)}};
+        AttrsRef attrs = make_attrs<relay::RegionAlignAttrs>([&](auto& a) {
+          a.pooled_size = {3, 2};
+          a.spatial_scale = 0.47;
+          a.sample_ratio = way % 2 ? 2 : -1;
+          a.layout = layout;
+          a.mode = way / 2 == 0 ? "avg" : way / 2 == 1 ? "max" : way / 2 == 2 ? "max_pixel" : "avg";
+          a.half_pixel = way / 2 == 3;
+        });
+        check_with({data, regions}, call("vision.region_align", {data, regions}, attrs), values);
+        if (HasFailure()) return;
+        if (way > 0) continue;
+        check_with({data, regions},
+                   call("vision.region_pool", {data, regions}, make_attrs<relay::ROIPoolAttrs>([&](auto& a) {
+                          a.pooled_size = {3, 4};
+                          a.spatial_scale = 0.47;
+                          a.layout = layout;
+                        })),
+                   values);
+      }
 }
 
 // Regions that are no numbers, far away or of pictures that are not there read inside the data.
 TEST(Detection, OddRegionsStayInsideThePictures) {
-  Expr data = input("data", {2, 4, 5, 6}), regions = input("regions", {4, 5});
   Tensor odd(kFloat32, {4, 5});
   const double huge = 1e30, none = std::nan("");
   const double rows[4][5] = {
       {-7, 0, 0, 3, 3}, {99, huge, huge, 2 * huge, 3 * huge}, {none, none, 1, none, 3}, {0, huge, 0, 1, 1}};
   for (int64_t i = 0; i < 20; ++i) odd.set_double(i, rows[i / 5][i % 5]);
-  auto sized = [](auto& a) { a.pooled_size = {2, 2}; };
   VerifyOptions options;
   options.build.jobs = 1;
   options.inputs = {{"regions", odd}};
-  for (Expr body : {call("vision.region_align", {data, regions}, make_attrs<relay::RegionAlignAttrs>(sized)),
-                    call("vision.region_pool", {data, regions}, make_attrs<relay::ROIPoolAttrs>(sized))}) {
-    auto report = verify_module(relay::Module().with_main(relay::make_function({data, regions}, body)), options);
-    ASSERT_TRUE(report.ok()) << report.error().str();
-    EXPECT_TRUE(report->mismatches.empty());
-  }
+  for (const char* layout : {"NHWC", "NCHW"})
+    for (int64_t samples : {-1, 2}) {
+      Expr data = input("data", {2, 4, 5, 6}), regions = input("regions", {4, 5});
+      auto sized = [&](auto& a) { a.pooled_size = {2, 2}, a.layout = layout; };
+      auto sampled = [&](auto& a) { sized(a), a.sample_ratio = samples; };
+      for (Expr body : {call("vision.region_align", {data, regions}, make_attrs<relay::RegionAlignAttrs>(sampled)),
+                        call("vision.region_pool", {data, regions}, make_attrs<relay::ROIPoolAttrs>(sized))}) {
+        auto report = verify_module(relay::Module().with_main(relay::make_function({data, regions}, body)), options);
+        ASSERT_TRUE(report.ok()) << report.error().str();
+        EXPECT_TRUE(report->mismatches.empty()) << layout << samples;
+      }
+    }
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST(DirectKernels, SelectsTheFirst) {
 
 // Dozens of a long line: in random order; rising, so that every element is a candidate; all equal; mostly NaN.
 TEST(DirectKernels, SelectsDozensOfALongLine) {
-  for (DataType dtype : {kFloat32, kFloat16, kInt32})
+  for (DataType dtype : {kFloat32, kFloat16, kInt32, kFloat64, kInt64, kUInt64})
     for (int way = 0; way < 4; ++way)
       for (bool ascending : {false, true}) {
         SCOPED_TRACE(dtype.str() + " way " + std::to_string(way) + (ascending ? " up" : " down"));
@@ -141,6 +141,14 @@ TEST(DirectKernels, ScattersAndReverses) {
     check({data, tuples, rows},
           call("scatter_nd", {data, tuples, rows}, make_attrs<ScatterNDAttrs>([&](auto& a) { a.mode = how; })));
   }
+  // Rows that threads divide: whole vectors and a rest; narrow floats stay narrow where elements are replaced.
+  for (DataType dtype : {kFloat32, kFloat16, kUInt8})
+    for (int64_t width : {300, 512}) {
+      Expr wide = input("wide", {9, width}, dtype), tuples = input("tuples", {1, 5}, kInt64),
+           rows = input("rows", {5, width}, dtype);
+      check({wide, tuples, rows},
+            call("scatter_nd", {wide, tuples, rows}, make_attrs<ScatterNDAttrs>([](auto& a) { a.mode = "update"; })));
+    }
   Expr lengths = input("lengths", {9}, kInt64);
   check({data, lengths}, call("reverse_sequence", {data, lengths}));
 }
@@ -195,7 +203,59 @@ TEST(DirectKernels, TransposesAndCopiesOfEveryWidth) {
     for (std::vector<int64_t> axes : {std::vector<int64_t>{0, 2, 3, 1}, {0, 3, 1, 2}, {3, 2, 1, 0}})
       check({x}, call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = axes; })));
     check({x}, reshape_to(x, {38, 175}));
+    // Several tiles each way, and a rest: as many rows as lanes of bytes, and fewer.
+    for (const std::vector<int64_t>& shape : {std::vector<int64_t>{150, 70}, {64, 200}, {40, 33}, {3, 130}}) {
+      Expr m = input("m", shape, dtype);
+      check({m}, call("transpose", {m}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = {1, 0}; })));
+    }
   }
+}
+
+// Rows of several operands that are shorter than a vector, or little longer: whole periods and a rest, one operand
+// twice.
+TEST(DirectKernels, ConcatenatesShortRows) {
+  for (DataType dtype : {kFloat32, kInt64, kUInt8, kFloat16})
+    for (const std::vector<int64_t>& widths : {std::vector<int64_t>{3, 5}, {3, 4, 2}, {1, 1}, {17, 2}, {1, 20, 3}}) {
+      SCOPED_TRACE(dtype.str() + shape_str(widths));
+      std::vector<Expr> parts;
+      for (size_t i = 0; i < widths.size(); ++i)
+        parts.push_back(input(("x" + std::to_string(i)).c_str(), {7, 15, widths[i]}, dtype));
+      auto joined = [&](std::vector<Expr> operands) {
+        return call("concatenate", {make_tuple(std::move(operands))},
+                    make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = -1; }));
+      };
+      check(parts, joined(parts));
+      check({parts[0]}, joined({parts[0], parts[0], parts[0]}));
+    }
+}
+
+// Too long for the stack, kept in scratch memory; and longer ones, computed anew.
+TEST(DirectKernels, SoftmaxOfLongRows) {
+  for (int64_t width : {20000, 40001, 140000})
+    for (const char* op : {"nn.softmax", "nn.log_softmax"}) {
+      Expr x = input("x", {2, width});
+      check({x}, call(op, {x}));
+    }
+}
+
+// 64-bit quotients: vectors of numbers that doubles hold, of larger ones, and of both; zero and the smallest number.
+TEST(DirectKernels, WideQuotients) {
+  for (DataType dtype : {kInt64, kUInt64})
+    for (const char* op : {"divide", "floor_divide", "floor_mod", "mod"}) {
+      SCOPED_TRACE(dtype.str() + op);
+      Tensor above(dtype, {40, 19}), below(dtype, {40, 19}), one(dtype, {1, 1});
+      for (int64_t i = 0; i < above.size(); ++i) {
+        const uint64_t mixed = static_cast<uint64_t>(i + 1) * 0x9e3779b97f4a7c15u;
+        const int bits = i / 19 % 4 == 3 ? static_cast<int>(i % 64) : i / 19 % 4 == 2 ? 12 : 13 + i / 19 % 2 * 30;
+        above.set_int(i, i % 53 == 7 ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(mixed) >> bits);
+        const int64_t d = static_cast<int64_t>(mixed * 31) >> (i / 19 % 4 == 3 ? static_cast<int>(i * 7 % 64) : 44);
+        below.set_int(i, d == 0 ? 3 : d);
+      }
+      one.set_int(0, 7);
+      Expr a = input("a", {40, 19}, dtype), b = input("b", {40, 19}, dtype), c = input("c", {1, 1}, dtype);
+      check({a, b}, call(op, {a, b}), {{"a", above}, {"b", below}});
+      check({a, c}, call(op, {a, c}), {{"a", above}, {"c", one}});
+    }
 }
 
 // Transposes and reshapes one after the other, cut at places that are no axis of the input, and what follows them.

@@ -315,9 +315,11 @@ def of_regions():
     case("vision.roi_align", [data.transpose(0, 2, 3, 1), rois], aligned(data, rois, **attrs).transpose(0, 2, 3, 1), layout="NHWC", **attrs)
     attrs = dict(pooled_size=[3, 4], spatial_scale=0.5)
     case("vision.roi_pool", [data, rois], pooled(data, rois, **attrs), **attrs)
-    case("vision.region_pool", [data.transpose(0, 2, 3, 1), rois], pooled(data, rois, **attrs).transpose(0, 2, 3, 1), **attrs)
+    case("vision.region_pool", [data.transpose(0, 2, 3, 1), rois], pooled(data, rois, **attrs).transpose(0, 2, 3, 1), layout="NHWC", **attrs)
+    case("vision.region_pool", [data, rois], pooled(data, rois, **attrs), **attrs)
     attrs = dict(pooled_size=[2, 3], spatial_scale=0.5, sample_ratio=-1, mode="avg")
     case("vision.region_align", [data.transpose(0, 2, 3, 1), rois], aligned(data, rois, **attrs).transpose(0, 2, 3, 1), **attrs)
+    case("vision.region_align", [data, rois], aligned(data, rois, **attrs), layout="NCHW", **attrs)
 
 
 def crops():

@@ -50,7 +50,7 @@ TEST(Text, LargerSharedExpressionsAreWrittenOnce) {
 constexpr const char* kEverything =
     "func everything(x: float32[64] readonly align 64, h: float16[8], b: bool[4], q: int4[2], u: uint64[2], "
     "d: float64[1], "
-    "y: float32[64]) threads(tid, nthreads):\n"
+    "y: float32[64], z: float32[32] streamed align 64) threads(tid, nthreads):\n"
     "  alloc s: float32[16] stack align 64\n"
     "  alloc acc: float32x16[2] register:\n"
     "    acc[0] = broadcast(-0.0, 16)\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/Module.h>
 
 #include <algorithm>
 #include <numeric>
@@ -8,6 +9,7 @@
 #include "base/format.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/types.h"
+#include "codegen/processor.h"
 
 namespace tilewright::codegen {
 
@@ -294,6 +296,33 @@ void KernelEmitter::store_pieces(const BufferNode* buffer, Value* value, Value* 
   }
 }
 
+// Past the caches, which would otherwise read a line before it is overwritten. Such stores must be aligned, and where a
+// caller's memory begins is known only at run time; the branch always goes the same way.
+void KernelEmitter::store_streamed(Value* value, Value* pointer, llvm::Align align) {
+  const uint64_t whole =
+      b_.GetInsertBlock()->getModule()->getDataLayout().getTypeStoreSize(value->getType()).getFixedValue();
+  const uint64_t bytes = std::min<uint64_t>(whole, static_cast<uint64_t>(target_.vector_bits) / 8);
+  if (bytes < 16 || (bytes & (bytes - 1)) != 0 || whole % bytes != 0) {
+    b_.CreateAlignedStore(value, pointer, align);
+    return;
+  }
+  llvm::Function* function = b_.GetInsertBlock()->getParent();
+  auto* past = llvm::BasicBlock::Create(b_.getContext(), "store.past", function);
+  auto* through = llvm::BasicBlock::Create(b_.getContext(), "store.through", function);
+  auto* done = llvm::BasicBlock::Create(b_.getContext(), "store.done", function);
+  Value* rest = b_.CreateAnd(b_.CreatePtrToInt(pointer, b_.getInt64Ty()), b_.getInt64(bytes - 1));
+  b_.CreateCondBr(b_.CreateICmpEQ(rest, b_.getInt64(0)), past, through);
+  b_.SetInsertPoint(past);
+  llvm::StoreInst* store = b_.CreateAlignedStore(value, pointer, llvm::Align(bytes));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                     llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
+  b_.CreateBr(done);
+  b_.SetInsertPoint(through);
+  b_.CreateAlignedStore(value, pointer, align);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
 // Lane by lane: gather instructions are microcoded on AMD. An inactive lane reads element 0, which exists.
 Value* KernelEmitter::gather(const LoadNode* e) {
   const BufferNode* buffer = e->buffer.get();
@@ -386,6 +415,8 @@ void KernelEmitter::emit_store(const StoreNode* s) {
       store_pieces(buffer, raw, pointer, lanes);
     else if (mask)
       b_.CreateMaskedStore(raw, pointer, align, mask);
+    else if (buffer->streamed && processor_of(target_).architecture == Architecture::kX86_64)
+      store_streamed(raw, pointer, align);
     else
       b_.CreateAlignedStore(raw, pointer, align);
     return;

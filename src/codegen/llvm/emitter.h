@@ -94,6 +94,7 @@ class KernelEmitter {
   // Quotients (emit_quotient.cc).
   V emit_quotient(tir::ExprKind kind, DataType dtype, V a, V b);
   V emit_truncated_quotient(DataType dtype, bool is_signed, V a, V b);
+  V emit_wide_quotient(bool is_signed, V a, V b);
   bool divides_by_floats(DataType dtype, const llvm::Value* a, const llvm::Value* b) const;
 
   // Memory (emit_memory.cc).
@@ -105,6 +106,7 @@ class KernelEmitter {
   V contiguous_load(const tir::BufferNode* buffer, V pointer, int lanes, V mask);
   V strided_load(const tir::LoadNode* e, const tir::RampNode* ramp);
   V load_pieces(const tir::BufferNode* buffer, llvm::FixedVectorType* type, V pointer, const llvm::Constant* mask);
+  void store_streamed(V value, V pointer, llvm::Align align);
   void store_pieces(const tir::BufferNode* buffer, V value, V pointer, const llvm::Constant* mask);
   V gather(const tir::LoadNode* e);
   Slots* slots_of(const tir::BufferNode* buffer);

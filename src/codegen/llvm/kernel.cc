@@ -4,6 +4,7 @@
 #include <llvm/Analysis/AliasAnalysis.h>
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -27,6 +28,7 @@
 #include "base/format.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
+#include "codegen/processor.h"
 #include "tir/passes/byte_functions.h"
 #include "tir/passes/legalize_small_floats.h"
 #include "tir/passes/legalize_sub_bytes.h"
@@ -139,6 +141,10 @@ Status emit_kernel(llvm::Module& module, const tir::PrimFunc& given, const Targe
   if (function.nthreads) emitter.bind_index(function.nthreads, body->getArg(n + 1));
   emitter.emit(function.body);
   if (emitter.error()) return failed(emitter.error()->message);
+  // Stores past the caches are not ordered with those by which a thread says that it is done.
+  if (processor_of(target).architecture == Architecture::kX86_64 &&
+      std::any_of(function.params.begin(), function.params.end(), [](const tir::Buffer& p) { return p->streamed; }))
+    b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   b.CreateRetVoid();
   b.SetInsertPoint(first);
   b.CreateBr(start);

@@ -20,7 +20,7 @@ class ByteAccess {
           packed->size == kUnknownSize
               ? kUnknownSize
               : static_cast<int64_t>(packed->dtype.element().bytes_for(static_cast<uint64_t>(packed->size))),
-          packed->scope, packed->alignment, packed->read_only);
+          packed->scope, packed->alignment, packed->read_only, packed->streamed);
     return out;
   }
 

@@ -62,7 +62,8 @@ class LaneByLane {
     if (b->dtype.lanes == 1) return b;
     Buffer& out = flat_[b.get()];
     if (!out)
-      out = make_buffer(b->name, b->dtype.element(), b->size * b->dtype.lanes, b->scope, b->alignment, b->read_only);
+      out = make_buffer(b->name, b->dtype.element(), b->size * b->dtype.lanes, b->scope, b->alignment, b->read_only,
+                        b->streamed);
     return out;
   }
 

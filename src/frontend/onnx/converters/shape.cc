@@ -337,6 +337,12 @@ Values center_crop_pad(NodeContext& c) {
       c.call("nn.pad", {x, c.scalar_like(0, x)}, make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }))};
 }
 
+// row + k and column of a matrix's elements; in int32 where it holds all of them: a vector then compares twice as many.
+std::pair<Expr, Expr> diagonals(NodeContext& c, int64_t rows, int64_t columns, int64_t k) {
+  const DataType dtype = std::abs(k) + rows < INT_MAX && columns < INT_MAX ? kInt32 : kInt64;
+  return {c.expand(c.cast(c.counting(rows, k), dtype), 1), c.expand(c.cast(c.counting(columns, 0), dtype), 0)};
+}
+
 // Ones on a diagonal: row + k == column.
 Values eye_like(NodeContext& c) {
   Expr x = c.input(0);
@@ -345,13 +351,8 @@ Values eye_like(NodeContext& c) {
   DataType dtype = c.dtype_attr("dtype", c.dtype(x));
   int64_t k = c.int_attr("k", 0);
   if (k < -(int64_t{1} << 48) || k > (int64_t{1} << 48)) c.fail(format("its k is {}", k));
-  // int32 where it holds all positions: a vector then compares twice as many.
-  const bool narrow = std::abs(k) + dims[0] < INT_MAX && dims[1] < INT_MAX;
-  auto places = [&](int64_t count, int64_t first) {
-    return c.cast(c.counting(count, first), narrow ? kInt32 : kInt64);
-  };
-  Expr rows = c.expand(places(dims[0], k), 1), columns = c.expand(places(dims[1], 0), 0);
-  return {c.cast(c.call("equal", {rows, columns}), dtype)};
+  const auto [diagonal, column] = diagonals(c, dims[0], dims[1], k);
+  return {c.cast(c.call("equal", {diagonal, column}), dtype)};
 }
 
 Values trilu(NodeContext& c) {
@@ -364,7 +365,7 @@ Values trilu(NodeContext& c) {
   // Any diagonal outside the matrix equals the one just past the corner, which avoids overflow.
   int64_t k = std::clamp(c.has(1) ? c.int_scalar(1, "k") : 0, -rows - 1, columns + 1);
   bool upper = c.int_attr("upper", 1) != 0;
-  Expr diagonal = c.expand(c.counting(rows, k), 1), column = c.expand(c.counting(columns), 0);
+  const auto [diagonal, column] = diagonals(c, rows, columns, k);
   Expr kept = c.call(upper ? "less_equal" : "greater_equal", {diagonal, column});
   return {c.where(kept, x, c.scalar_like(0, x))};
 }

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "frontend/onnx/convert.h"
+#include "relay/ops/image/region_layout.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -136,15 +137,18 @@ Values roi_align(NodeContext& c) {
   const std::string mode = c.string_attr("mode", "avg");
   if (mode != "avg" && mode != "max") c.fail(format("its mode '{}' is unknown", mode));
   Expr regions = c.concat({c.reshape(batches, {c.dims(rois)[0], 1}), rois}, 1);
-  Expr bins = c.call("vision.region_align", {c.transpose(data, {0, 2, 3, 1}), regions},
+  const bool planes = mode == "avg" && samples > 0 &&
+                      relay::pools_planes(as_tensor(data->type)->shape, Dim(c.dims(rois)[0]), {height, width});
+  Expr bins = c.call("vision.region_align", {planes ? data : c.transpose(data, {0, 2, 3, 1}), regions},
                      make_attrs<relay::RegionAlignAttrs>([&](auto& a) {
                        a.pooled_size = {height, width};
                        a.spatial_scale = scale;
                        a.sample_ratio = samples;
+                       a.layout = planes ? "NCHW" : "NHWC";
                        a.mode = mode == "max" ? "max_pixel" : "avg";
                        a.half_pixel = half_pixel;
                      }));
-  return {c.transpose(bins, {0, 3, 1, 2})};
+  return {planes ? bins : c.transpose(bins, {0, 3, 1, 2})};
 }
 
 Values max_roi_pool(NodeContext& c) {

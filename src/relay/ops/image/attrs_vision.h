@@ -64,7 +64,7 @@ struct RegionAlignAttrs : Attrs<RegionAlignAttrs> {
   std::vector<int64_t> pooled_size;
   double spatial_scale = 1;
   int64_t sample_ratio = -1;
-  std::string mode = "avg";
+  std::string layout = "NHWC", mode = "avg";
   bool half_pixel = false;
   template <class V>
   void fields(V& v) {
@@ -72,6 +72,7 @@ struct RegionAlignAttrs : Attrs<RegionAlignAttrs> {
     v("spatial_scale", spatial_scale, "from the regions' coordinates to pixels");
     v("sample_ratio", sample_ratio,
       "samples of a bin along each axis; 0 or less: as many as it has pixels, rounded up");
+    v("layout", layout, "NHWC or NCHW, of data and result");
     v("mode", mode, "avg, max, or max_pixel: the largest weighted pixel of all samples");
     v("half_pixel", half_pixel, "coordinates are of the pixels' centres, and regions may be smaller than a pixel");
   }

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "relay/ops/composition.h"
 #include "relay/ops/image/attrs_vision.h"
+#include "relay/ops/image/region_layout.h"
 
 namespace tilewright::relay {
 namespace {
@@ -360,36 +361,34 @@ Result<Expr> expand_proposal(const TypeArgs& args) {
   return c.result(c.reshape(c.concatenate({picture, result}, 2), {rows * wanted, 5}));
 }
 
-// A region operator in either layout, by the channels-last one.
-template <class A>
-Result<Expr> of_regions(const TypeArgs& args, const char* op, AttrsRef attrs) {
+// A region operator in either layout, by the one over planes or over channels last; `fill` sets its other attributes.
+template <class A, class R, class Fill>
+Result<Expr> of_regions(const TypeArgs& args, const char* op, bool may_read_planes, const Fill& fill) {
   const auto& a = attrs_of<A>(args);
   if (a.layout != "NCHW" && a.layout != "NHWC")
     return type_error(format("layout is \"{}\", not NCHW or NHWC", a.layout));
   TW_TRY_STATUS(needs_floats(args, 0, "data", 4));
   TW_TRY_STATUS(needs_floats(args, 1, "rois", 2));
+  auto attrs = [&](const std::string& layout) {
+    return make_attrs<R>(
+        [&](auto& r) { r.pooled_size = a.pooled_size, r.spatial_scale = a.spatial_scale, r.layout = layout, fill(r); });
+  };
   Composition c(args);
-  if (a.layout == "NHWC") return c.result(c.call(op, {c[0], c[1]}, std::move(attrs)));
-  const Expr bins = c.call(op, {c.transpose(c[0], {0, 2, 3, 1}), c[1]}, std::move(attrs));
+  if (a.layout == "NHWC" ||
+      (may_read_planes && pools_planes(args.tensor(0).shape, args.tensor(1).shape[0], a.pooled_size)))
+    return c.result(c.call(op, {c[0], c[1]}, attrs(a.layout)));
+  const Expr bins = c.call(op, {c.transpose(c[0], {0, 2, 3, 1}), c[1]}, attrs("NHWC"));
   return c.result(c.transpose(bins, {0, 3, 1, 2}));
 }
 Result<Expr> expand_roi_align(const TypeArgs& args) {
   const auto& a = attrs_of<ROIAlignAttrs>(args);
   if (a.mode != "avg" && a.mode != "max") return type_error(format("mode is \"{}\", not avg or max", a.mode));
-  return of_regions<ROIAlignAttrs>(args, "vision.region_align", make_attrs<RegionAlignAttrs>([&](auto& r) {
-                                     r.pooled_size = a.pooled_size;
-                                     r.spatial_scale = a.spatial_scale;
-                                     r.sample_ratio = a.sample_ratio;
-                                     r.mode = a.mode;
-                                   }));
+  auto fill = [&](auto& r) { r.sample_ratio = a.sample_ratio, r.mode = a.mode; };
+  const bool planes = a.mode == "avg" && a.sample_ratio > 0;
+  return of_regions<ROIAlignAttrs, RegionAlignAttrs>(args, "vision.region_align", planes, fill);
 }
 Result<Expr> expand_roi_pool(const TypeArgs& args) {
-  const auto& a = attrs_of<ROIPoolAttrs>(args);
-  return of_regions<ROIPoolAttrs>(args, "vision.region_pool", make_attrs<ROIPoolAttrs>([&](auto& r) {
-                                    r.pooled_size = a.pooled_size;
-                                    r.spatial_scale = a.spatial_scale;
-                                    r.layout = "NHWC";
-                                  }));
+  return of_regions<ROIPoolAttrs, ROIPoolAttrs>(args, "vision.region_pool", true, [](auto&) {});
 }
 
 Result<Type> yolo_reorg_type(const TypeArgs& args) {

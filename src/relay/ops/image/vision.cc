@@ -120,6 +120,19 @@ Result<std::vector<Value>> eval_compact(const EvalArgs& args) {
 }
 
 constexpr int64_t kMostBins = 4096, kMostSamples = 64;
+// The places of height, width and channels in a layout of images.
+struct ImageAxes {
+  explicit ImageAxes(std::string_view layout) : planes(layout == "NCHW") {}
+  bool planes;
+  size_t height() const { return planes ? 2 : 1; }
+  size_t width() const { return planes ? 3 : 2; }
+  size_t channels() const { return planes ? 1 : 3; }
+  // The element of a channel of a pixel, or of a bin.
+  int64_t at(const std::vector<int64_t>& shape, int64_t n, int64_t y, int64_t x, int64_t c) const {
+    const int64_t inner[] = {planes ? c : y, planes ? y : x, planes ? x : c};
+    return ((n * shape[1] + inner[0]) * shape[2] + inner[1]) * shape[3] + inner[2];
+  }
+};
 template <class A>
 Result<Type> region_type(const TypeArgs& args) {
   const auto& a = attrs_of<A>(args);
@@ -132,10 +145,16 @@ Result<Type> region_type(const TypeArgs& args) {
   const Shape &data = args.tensor(0).shape, &regions = args.tensor(1).shape;
   if (dims_differ(regions[1], Dim(5)))
     return type_error(format("regions are {}, not (regions, 5)", shape_str(regions)));
-  for (size_t d = 0; d < 3; ++d)
+  if (a.layout != "NCHW" && a.layout != "NHWC")
+    return type_error(format("layout is \"{}\", not NCHW or NHWC", a.layout));
+  const ImageAxes axes(a.layout);
+  for (size_t d : {size_t{0}, axes.height(), axes.width()})
     if (data[d] == Dim(0) && !(regions[0] == Dim(0)))
       return type_error(format("pictures {} have no pixels", shape_str(data)));
-  return tensor_type({regions[0], Dim(a.pooled_size[0]), Dim(a.pooled_size[1]), data[3]}, args.tensor(0).dtype);
+  const Dim rows(a.pooled_size[0]), columns(a.pooled_size[1]), channels = data[axes.channels()];
+  return tensor_type(
+      axes.planes ? Shape{regions[0], channels, rows, columns} : Shape{regions[0], rows, columns, channels},
+      args.tensor(0).dtype);
 }
 Result<Type> region_align_type(const TypeArgs& args) {
   const auto& a = attrs_of<RegionAlignAttrs>(args);
@@ -157,8 +176,9 @@ Result<std::vector<Value>> eval_region_align(const EvalArgs& args) {
   const Value &x = args.inputs[0], &regions = args.inputs[1];
   Value out = out_value(args);
   out.bound.resize(out.f.size());
-  const int64_t height = x.shape[1], width = x.shape[2], channels = x.shape[3], count = regions.shape[0],
-                rows = a.pooled_size[0], columns = a.pooled_size[1];
+  const ImageAxes axes(a.layout);
+  const int64_t height = x.shape[axes.height()], width = x.shape[axes.width()], channels = x.shape[axes.channels()],
+                count = regions.shape[0], rows = a.pooled_size[0], columns = a.pooled_size[1];
   const double worst = x.bound.empty() ? 0 : *std::max_element(x.bound.begin(), x.bound.end()),
                u = 16 * unit_roundoff(x.dtype == kFloat64 ? kFloat64 : kFloat32);
   struct Axis {
@@ -203,21 +223,19 @@ Result<std::vector<Value>> eval_region_align(const EvalArgs& args) {
     const int64_t picture = picture_of(regions, k, x.shape[0]);
     const Axis down = axis(k, 2, rows, height), across = axis(k, 1, columns, width);
     for (int64_t bin = 0; bin < rows * columns; ++bin) {
-      const int64_t to = (k * rows * columns + bin) * channels;
+      auto to = [&](int64_t c) { return axes.at(out.shape, k, bin / columns, bin % columns, c); };
       std::vector<double> magnitude(static_cast<size_t>(channels));
       const int64_t row0 = down.first(bin / columns), row1 = down.end(bin / columns),
                     column0 = across.first(bin % columns), column1 = across.end(bin % columns);
       // Samples outside of the map are 0.
       const bool all = (row1 - row0) * (column1 - column0) == down.samples * across.samples;
       for (int64_t c = 0; c < channels; ++c)
-        out.f[to + c] = average || !all || down.samples * across.samples == 0 ? 0 : -HUGE_VAL;
+        out.f[to(c)] = average || !all || down.samples * across.samples == 0 ? 0 : -HUGE_VAL;
       for (int64_t iy = row0; iy < row1; ++iy)
         for (int64_t ix = column0; ix < column1; ++ix) {
           const Tap y = tap(down, bin / columns, iy, height), t = tap(across, bin % columns, ix, width);
           for (int64_t c = 0; c < channels; ++c) {
-            auto pixel = [&](int64_t row, int64_t column) {
-              return x.f[((picture * height + row) * width + column) * channels + c];
-            };
+            auto pixel = [&](int64_t row, int64_t column) { return x.f[axes.at(x.shape, picture, row, column, c)]; };
             const double v[] = {y.low * t.low * pixel(y.before, t.before), y.low * t.high * pixel(y.before, t.after),
                                 y.high * t.low * pixel(y.after, t.before), y.high * t.high * pixel(y.after, t.after)};
             const double sum = v[0] + v[1] + v[2] + v[3];
@@ -225,7 +243,7 @@ Result<std::vector<Value>> eval_region_align(const EvalArgs& args) {
             const double pixels = std::fabs(pixel(y.before, t.before)) + std::fabs(pixel(y.before, t.after)) +
                                   std::fabs(pixel(y.after, t.before)) + std::fabs(pixel(y.after, t.after));
             magnitude[c] = std::max(magnitude[c], pixels * (1 + y.far + t.far));
-            double& value = out.f[to + c];
+            double& value = out.f[to(c)];
             if (average)
               value += sum;
             else
@@ -233,8 +251,8 @@ Result<std::vector<Value>> eval_region_align(const EvalArgs& args) {
           }
         }
       for (int64_t c = 0; c < channels; ++c) {
-        if (average) out.f[to + c] /= static_cast<double>(std::max<int64_t>(down.samples * across.samples, 1));
-        out.bound[to + c] = worst + u * magnitude[c];
+        if (average) out.f[to(c)] /= static_cast<double>(std::max<int64_t>(down.samples * across.samples, 1));
+        out.bound[to(c)] = worst + u * magnitude[c];
       }
     }
   }
@@ -245,8 +263,9 @@ Result<std::vector<Value>> eval_region_pool(const EvalArgs& args) {
   const auto& a = args.as<ROIPoolAttrs>();
   const Value &x = args.inputs[0], &regions = args.inputs[1];
   Value out = out_value(args);
-  const int64_t height = x.shape[1], width = x.shape[2], channels = x.shape[3], count = regions.shape[0],
-                rows = a.pooled_size[0], columns = a.pooled_size[1];
+  const ImageAxes axes(a.layout);
+  const int64_t height = x.shape[axes.height()], width = x.shape[axes.width()], channels = x.shape[axes.channels()],
+                count = regions.shape[0], rows = a.pooled_size[0], columns = a.pooled_size[1];
   if (!x.bound.empty()) out.bound.resize(out.f.size());
   const double worst = x.bound.empty() ? 0 : *std::max_element(x.bound.begin(), x.bound.end());
   auto range = [&](int64_t k, int64_t low, int64_t bin, int64_t bins, int64_t extent) {
@@ -269,9 +288,8 @@ Result<std::vector<Value>> eval_region_pool(const EvalArgs& args) {
       for (int64_t c = 0; c < channels; ++c) {
         double best = y0 < y1 && x0 < x1 ? -HUGE_VAL : 0;
         for (int64_t y = y0; y < y1; ++y)
-          for (int64_t i = x0; i < x1; ++i)
-            best = std::max(best, x.f[((picture * height + y) * width + i) * channels + c]);
-        const int64_t to = (k * rows * columns + bin) * channels + c;
+          for (int64_t i = x0; i < x1; ++i) best = std::max(best, x.f[axes.at(x.shape, picture, y, i, c)]);
+        const int64_t to = axes.at(out.shape, k, bin / columns, bin % columns, c);
         out.f[to] = best;
         if (!out.bound.empty()) out.bound[to] = worst;
       }
@@ -283,7 +301,7 @@ Result<std::vector<Value>> eval_region_pool(const EvalArgs& args) {
 }  // namespace
 
 std::vector<OpDef> vision_ops() {
-  const std::vector<ArgDoc> region_args = {{"data", "(N, H, W, C) floats"},
+  const std::vector<ArgDoc> region_args = {{"data", "(N, H, W, C) floats, or (N, C, H, W)"},
                                            {"regions", "(regions, 5) floats: picture, x0, y0, x1, y1"}};
   OpDef suppress = define_op("vision.suppress",
                              "1 for boxes that stay beside better ones, 0 for others, in the given order; a box with a "
@@ -304,12 +322,15 @@ std::vector<OpDef> vision_ops() {
       define_op("vision.compact", "The places of the set elements of each row, then -1; and how many they are.",
                 {{"flags", "(rows, n) bools or integers"}}, OpPattern::kOpaque, compact_type, eval_compact, nullptr),
       define_op("vision.region_align",
-                "(regions, rows, columns, C): means or largest of bilinear samples of each bin of each region.",
+                "(regions, rows, columns, C) or (regions, C, rows, columns): means or largest of bilinear samples of "
+                "each bin of each region.",
                 region_args, OpPattern::kOpaque, region_align_type, eval_region_align,
                 make_default_attrs<RegionAlignAttrs>),
-      define_op("vision.region_pool", "(regions, rows, columns, C): the largest pixel of each bin of each region.",
-                region_args, OpPattern::kOpaque, region_type<ROIPoolAttrs>, eval_region_pool,
-                make_default_attrs<ROIPoolAttrs>),
+      define_op(
+          "vision.region_pool",
+          "(regions, rows, columns, C) or (regions, C, rows, columns): the largest pixel of each bin of each region.",
+          region_args, OpPattern::kOpaque, region_type<ROIPoolAttrs>, eval_region_pool,
+          make_default_attrs<ROIPoolAttrs>),
   };
 }
 

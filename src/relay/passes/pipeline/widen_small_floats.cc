@@ -6,6 +6,7 @@
 
 #include "ir/string_fields.h"
 #include "relay/calls.h"
+#include "relay/ops/tensor/attrs_transform.h"
 
 namespace tilewright::relay {
 namespace {
@@ -43,6 +44,15 @@ AttrsRef with_wide_result(const AttrsRef& attrs) {
   return AttrsRef(copy);
 }
 
+// An operator that only moves elements; a scatter does where it replaces what was there.
+bool moves_elements(const Expr& e, const OpDef& op) {
+  auto replaces = [](const std::string& how) { return how != "add" && how != "mul" && how != "min" && how != "max"; };
+  const std::string_view name = op.name;
+  if (name == "scatter_nd") return replaces(attrs_of<ScatterNDAttrs>(e).mode);
+  if (name == "scatter_elements") return replaces(attrs_of<ScatterElementsAttrs>(e).reduction);
+  return moves_bits(op.facts.elements);
+}
+
 class Widening {
  public:
   explicit Widening(bool rounds) : rounds_(rounds) {}
@@ -57,7 +67,7 @@ class Widening {
     const bool any = has_small(e->type) || std::any_of(as<CallNode>(e)->args.begin(), as<CallNode>(e)->args.end(),
                                                        [](const Expr& a) { return has_small(a->type); });
     if (!any) return with_args(e, operands);
-    if (moves_bits(op->facts.elements) && narrow_all(e, operands)) return with_args(e, operands);
+    if (moves_elements(e, *op) && narrow_all(e, operands)) return with_args(e, operands);
     if (name != "reinterpret" && !op->stateful) {
       std::vector<Expr> wide;
       for (const Expr& operand : operands) wide.push_back(wide_of(operand));
