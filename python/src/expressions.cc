@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions: created from Python without types (the compiler infers them), and decomposed again.
+#include "base/format.h"
 #include "relay.h"
 #include "relay/classic/json.h"
+#include "relay/infer_type.h"
 #include "relay/op.h"
+#include "relay/script_ops.h"
 #include "relay/structural.h"
 #include "relay/text.h"
 
@@ -162,8 +165,12 @@ void bind_makers(nb::module_& m) {
         std::vector<Expr> vars = exprs_of(params);
         for (const Expr& v : vars)
           if (!as<VarNode>(v)) throw nb::type_error("the parameters of a function are variables");
+        const Type declared = type_of(result);
+        if (declared && !types_agree(declared, expr_of(body)->type))
+          raise(Diagnostic(ErrorCode::kTypeMismatch, format("the function returns {}, its body is {}",
+                                                            type_str(declared), type_str(expr_of(body)->type))));
         return Expr(make_node<FunctionNode>(std::move(vars), expr_of(body), dict_attrs_of(attrs), span_of(span),
-                                            types_of(variables), type_of(result)));
+                                            types_of(variables), declared));
       },
       any, any, any, any, any, any);
   m.def(
@@ -171,14 +178,7 @@ void bind_makers(nb::module_& m) {
       any);
   m.def(
       "make_get",
-      [](nb::object tuple, int64_t index, nb::object span) {
-        const Expr& value = expr_of(tuple);
-        const auto* type = as_tuple(value->type);
-        if (index < 0 || (type && index >= static_cast<int64_t>(type->fields.size())))
-          throw nb::index_error("Tuple index out of range");
-        if (!type && value->type->kind != TypeKind::kIncomplete) throw nb::type_error("only a tuple has fields");
-        return make_get(value, index, span_of(span));
-      },
+      [](nb::object tuple, int64_t index, nb::object span) { return make_get(expr_of(tuple), index, span_of(span)); },
       any, any, any);
   m.def(
       "make_let",
@@ -267,6 +267,39 @@ void bind_graphs(nb::module_& m) {
   });
 }
 
+// A relation of Python: relation(types, attributes) returns the result's type. What it raises reaches the caller.
+ScriptRelation relation_of(nb::object relation) {
+  return [relation](const TypeArgs& args) -> Result<Type> {
+    nb::gil_scoped_acquire held;
+    nb::list types;
+    for (const Type& type : args.types) types.append(wrap(type));
+    Type made = type_of(relation(types, args.attrs ? nb::cast(args.attrs) : nb::none()));
+    if (!made) return Diagnostic(ErrorCode::kTypeMismatch, "its relation gives no type");
+    return made;
+  };
+}
+
+OpDef& script_op(const std::string& name) {
+  OpDef* op = find_script_op(name);
+  if (!op) throw nb::value_error(("no script defined an operator " + name).c_str());
+  return *op;
+}
+
+void bind_script_ops(nb::module_& m) {
+  m.def("define_op",
+        [](const std::string& name, const std::string& doc) { return define_script_op(name, doc) != nullptr; });
+  m.def("is_script_op", [](const std::string& name) { return find_script_op(name) != nullptr; });
+  m.def("set_op_inputs", [](const std::string& name, int count) { script_op(name).num_inputs = count; });
+  m.def("add_op_argument", [](const std::string& name, const std::string& argument, const std::string& doc) {
+    script_op(name).args.push_back({kept_text(argument), kept_text(doc)});
+  });
+  m.def("set_op_pattern",
+        [](const std::string& name, int pattern) { script_op(name).pattern = static_cast<OpPattern>(pattern); });
+  m.def("set_op_relation", [](const std::string& name, nb::object relation) {
+    set_script_relation(script_op(name), relation_of(std::move(relation)));
+  });
+}
+
 }  // namespace
 
 nb::object wrap(const Expr& e) { return e ? instance(classes[static_cast<int>(e->kind)], e) : nb::none(); }
@@ -323,6 +356,7 @@ void bind_expressions(nb::module_& m) {
       });
   bind_makers(m);
   bind_graphs(m);
+  bind_script_ops(m);
 }
 
 }  // namespace tilewright::python

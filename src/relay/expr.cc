@@ -31,11 +31,10 @@ Type type_of_tuple(const std::vector<Expr>& fields) {
   return tuple_type(std::move(types));
 }
 
+// Unknown where there is no such field; inference then says so.
 Type type_of_field(const Expr& tuple, int64_t index) {
-  if (tuple->type->kind == TypeKind::kIncomplete) return incomplete_type();
   const auto* type = as_tuple(tuple->type);
-  TW_ICHECK(type && index >= 0 && index < static_cast<int64_t>(type->fields.size()),
-            format("field {} of {}", index, type_str(tuple->type)));
+  if (!type || index < 0 || index >= static_cast<int64_t>(type->fields.size())) return incomplete_type();
   return type->fields[static_cast<size_t>(index)];
 }
 
@@ -166,7 +165,7 @@ Expr call(std::string_view op, std::vector<Expr> args, AttrsRef attrs, Span span
 
 Expr call_function(Expr callee, std::vector<Expr> args, Span span) {
   const auto* type = as_func(callee->type);
-  TW_ICHECK(!type || type->args.size() == args.size(), "call with another number of arguments");
+  if (type && type->args.size() != args.size()) type = nullptr;  // inference says that the numbers differ
   std::vector<Type> given;
   for (const Expr& arg : args) given.push_back(arg->type);
   Type result = type ? applied_type(*type, given) : incomplete_type();

@@ -365,9 +365,10 @@ class Inference {
   bool unknown_ = false;
 };
 
-// Nodes whose operand types nothing has checked since they were built: conditions, reference cells, and calls of
-// functions with operands of other types than their parameters.
+// Nodes whose operand types nothing has checked since they were built: bindings, conditions, reference cells, and calls
+// of functions with operands of other types than their parameters.
 bool is_doubtful(const Expr& e) {
+  if (const auto* let = as<LetNode>(e)) return !types_agree(let->var->type, let->value->type);
   if (const auto* call = as<CallNode>(e); call && !called_op(e)) {
     const auto* f = as_func(call->callee->type);
     if (!f || !f->variables.empty()) return false;
@@ -391,6 +392,11 @@ bool has_gaps(const Module& module) {
 }
 
 }  // namespace
+
+bool types_agree(const Type& a, const Type& b) {
+  Unifier unifier;
+  return unifier.unify(unifier.opened(a), unifier.opened(b)).empty();
+}
 
 Result<Module> infer_type(const Module& module, PassContext&) {
   if (!has_gaps(module) || has_run_time_values(module)) return module;

@@ -14,4 +14,6 @@
 
 namespace tilewright::relay {
 Result<Module> infer_type(const Module& module, PassContext& context);
+// Whether a value of one type may be used as one of the other: what is not known agrees with everything.
+bool types_agree(const Type& a, const Type& b);
 }  // namespace tilewright::relay

@@ -2,12 +2,18 @@
 #include "relay/op.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <deque>
+#include <mutex>
+#include <shared_mutex>
 
 #include "base/checked.h"
 #include "base/format.h"
 #include "relay/ops/list.h"
 #include "relay/ops/program/memory.h"
+#include "relay/ops/typing.h"
+#include "relay/script_ops.h"
 
 namespace tilewright::relay {
 
@@ -72,13 +78,65 @@ const Type* oversized(const Type& type) {
 
 }  // namespace
 
+namespace {
+
+struct ScriptOps {
+  std::shared_mutex lock;
+  std::map<std::string, OpDef, std::less<>> ops;  // records stay where they are
+  std::map<const OpDef*, std::shared_ptr<const ScriptRelation>> relations;
+  std::deque<std::string> texts;
+};
+ScriptOps& script_ops() {
+  static auto* const kOps = new ScriptOps;  // never freed: relations may belong to an interpreter that has ended
+  return *kOps;
+}
+Result<std::vector<Value>> no_reference(const EvalArgs&) {
+  return type_error("an operator that a script defines has no reference result");
+}
+Result<Type> script_type(const OpDef& def, const TypeArgs& args) {
+  std::shared_ptr<const ScriptRelation> relation;  // only the pointer is copied: a copy of a relation needs its lock
+  {
+    std::shared_lock held(script_ops().lock);
+    if (auto it = script_ops().relations.find(&def); it != script_ops().relations.end()) relation = it->second;
+  }
+  return relation ? (*relation)(args) : Result<Type>(type_error("no relation gives the type of its calls"));
+}
+
+}  // namespace
+
 std::span<const OpDef> all_ops() { return table().ops; }
 
 const OpDef* find_op(std::string_view name) {
   const auto& ops = table().ops;
   auto it =
       std::lower_bound(ops.begin(), ops.end(), name, [](const OpDef& op, std::string_view n) { return op.name < n; });
-  return it != ops.end() && it->name == name ? &*it : nullptr;
+  return it != ops.end() && it->name == name ? &*it : find_script_op(name);
+}
+
+const char* kept_text(std::string text) {
+  std::unique_lock held(script_ops().lock);
+  return script_ops().texts.emplace_back(std::move(text)).c_str();
+}
+
+OpDef* define_script_op(const std::string& name, const std::string& doc) {
+  if (find_op(name)) return nullptr;
+  OpDef def;
+  def.name = kept_text(name);
+  def.doc = kept_text(doc);
+  def.evaluate = no_reference;
+  std::unique_lock held(script_ops().lock);
+  return &script_ops().ops.emplace(name, std::move(def)).first->second;
+}
+
+void set_script_relation(const OpDef& op, ScriptRelation relation) {
+  std::unique_lock held(script_ops().lock);
+  script_ops().relations[&op] = std::make_shared<const ScriptRelation>(std::move(relation));
+}
+
+OpDef* find_script_op(std::string_view name) {
+  std::shared_lock held(script_ops().lock);
+  auto it = script_ops().ops.find(name);
+  return it == script_ops().ops.end() ? nullptr : &it->second;
 }
 
 const TensorTypeNode& TypeArgs::tensor(size_t i) const {
@@ -112,31 +170,68 @@ Expr with_free_sizes_as(const Expr& arg, int64_t size) {
   return type_equal(type, arg->type) ? arg : make_var("operand", std::move(type));
 }
 
-// The most specific type that covers both: differing sizes become free. Null where ranks or dtypes differ.
-Type common_type(const Type& a, const Type& b, bool keep_sizes) {
-  const auto *left = as_tuple(a), *right = as_tuple(b);
-  if (left && right && left->fields.size() == right->fields.size()) {
+// The one free size among the operands' types, or nothing where there are several or it has no name.
+std::optional<Dim> only_free_size(std::span<const Type> types) {
+  std::optional<Dim> found;
+  bool other = false;
+  auto look = [&](auto&& self, const Type& type) -> void {
+    for (const Type& part : parts_of(type)) self(self, part);
+    const auto* t = as_tensor(type);
+    if (!t) return;
+    for (const Dim& dim : t->shape) {
+      if (dim.is_const()) continue;
+      other = other || (found && !(*found == dim));
+      found = dim;
+    }
+  };
+  for (const Type& type : types) look(look, type);
+  return found && !other && !(*found == Dim::any()) ? found : std::nullopt;
+}
+
+// What the results for samples of the free sizes have in common. An extent that is the same for all is known if there
+// are enough samples; one that is always the sample is the free size `only`; others are free. Null where ranks or
+// dtypes differ.
+Type common_type(std::span<const Type> made, std::span<const int64_t> sizes, bool enough,
+                 const std::optional<Dim>& only) {
+  if (const auto* first = as_tuple(made[0])) {
     std::vector<Type> fields;
-    for (size_t i = 0; i < left->fields.size(); ++i) {
-      fields.push_back(common_type(left->fields[i], right->fields[i], keep_sizes));
+    for (size_t f = 0; f < first->fields.size(); ++f) {
+      std::vector<Type> column;
+      for (const Type& type : made) {
+        const auto* tuple = as_tuple(type);
+        if (!tuple || tuple->fields.size() != first->fields.size()) return {};
+        column.push_back(tuple->fields[f]);
+      }
+      fields.push_back(common_type(column, sizes, enough, only));
       if (!fields.back()) return {};
     }
     return tuple_type(std::move(fields));
   }
-  const auto *x = as_tensor(a), *y = as_tensor(b);
-  if (!x || !y || x->dtype != y->dtype || x->shape.size() != y->shape.size()) return {};
+  const auto* first = as_tensor(made[0]);
+  if (!first) return {};
+  for (const Type& type : made) {
+    const auto* t = as_tensor(type);
+    if (!t || t->dtype != first->dtype || t->shape.size() != first->shape.size()) return {};
+  }
   Shape shape;
-  for (size_t i = 0; i < x->shape.size(); ++i)
-    shape.push_back(keep_sizes && x->shape[i].is_const() && x->shape[i] == y->shape[i] ? x->shape[i] : Dim::any());
-  return tensor_type(std::move(shape), x->dtype);
+  for (size_t i = 0; i < first->shape.size(); ++i) {
+    bool same = enough && first->shape[i].is_const(), follows = enough && only.has_value();
+    for (size_t k = 0; k < made.size(); ++k) {
+      const Dim& dim = as_tensor(made[k])->shape[i];
+      same = same && dim == first->shape[i];
+      follows = follows && dim == Dim(sizes[k]);
+    }
+    shape.push_back(same ? first->shape[i] : follows ? *only : Dim::any());
+  }
+  return tensor_type(std::move(shape), first->dtype);
 }
 
 // The type of an expansion whose sizes are known only at run time, found by expanding for sample sizes. Rank and dtype
-// never depend on sizes; an extent that is the same for three samples is taken as known. Null where no sample expands.
+// never depend on sizes. Null where no sample expands.
 Type type_for_free_sizes(const OpDef& def, const TypeArgs& args) {
-  constexpr int kEnough = 3;
-  Type common;
-  int tried = 0;
+  constexpr size_t kEnough = 3;
+  std::vector<Type> results;
+  std::vector<int64_t> sizes;
   for (int64_t size : {12, 10, 8, 64, 48, 1, 2, 3, 4, 5, 6, 7, 512, 1024, 4096}) {
     std::vector<Expr> operands;
     std::vector<Type> types;
@@ -146,16 +241,19 @@ Type type_for_free_sizes(const OpDef& def, const TypeArgs& args) {
     }
     auto made = def.expand(TypeArgs{types, operands, args.attrs});
     if (!made.ok()) continue;
-    common = tried == 0 ? (*made)->type : common_type(common, (*made)->type, true);
-    if (!common || ++tried == kEnough) break;
+    results.push_back((*made)->type);
+    sizes.push_back(size);
+    if (results.size() == kEnough) break;
   }
-  return !common || tried == kEnough ? common : common_type(common, common, false);
+  if (results.empty()) return {};
+  return common_type(results, sizes, results.size() == kEnough, only_free_size(args.types));
 }
 
 }  // namespace
 
 Result<Type> result_type(const OpDef& def, const TypeArgs& args) {
   if (def.infer_type) return def.infer_type(args);
+  if (!def.expand) return script_type(def, args);
   auto expanded = def.expand(args);
   if (expanded.ok()) return (*expanded)->type;
   if (expanded.error().code == ErrorCode::kFreeDimension)
@@ -172,9 +270,11 @@ Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const
   for (const Expr& arg : args) {
     if (!is_complete(arg->type)) return incomplete_type();
     // These operators accept values of any type.
-    bool accepted = is_memory_op(name) || name == "on_device" || name == "device_copy" ? true
-                    : def.num_inputs >= 0                                              ? as_tensor(arg->type) != nullptr
-                                                                                       : tensor_or_tuple(arg->type);
+    static constexpr std::array kOfAnyType = {"annotation.checkpoint", "debug", "device_copy", "on_device"};
+    bool accepted = is_memory_op(name) || std::find(kOfAnyType.begin(), kOfAnyType.end(), name) != kOfAnyType.end()
+                        ? true
+                    : def.num_inputs >= 0 ? as_tensor(arg->type) != nullptr
+                                          : tensor_or_tuple(arg->type);
     if (!accepted) return fail(format("operand {} is {}, not a tensor", types.size(), type_str(arg->type)));
     types.push_back(arg->type);
   }
@@ -204,7 +304,9 @@ Result<Expr> try_call(std::string_view op, std::vector<Expr> args, AttrsRef attr
                       def->name);
   }
   Type type = TW_TRY(infer_call_type(*def, args, attrs));
-  Expr callee = table().exprs[static_cast<size_t>(def - table().ops.data())];
+  const auto& ops = table().ops;
+  const bool built_in = def >= ops.data() && def < ops.data() + ops.size();
+  Expr callee = built_in ? table().exprs[static_cast<size_t>(def - ops.data())] : make_node<OpNode>(def);
   return Expr(
       make_node<CallNode>(std::move(callee), std::move(args), std::move(attrs), std::move(type), std::move(span)));
 }

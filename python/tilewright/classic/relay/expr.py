@@ -15,6 +15,7 @@ from ..ir.ty import TensorType, TypeCall
 from ..runtime.ndarray import NDArray, as_array
 from .attrs import AttrFieldInfo, Attrs, DictAttrs, as_classic
 from .places import place_of_result, placed_params, places, with_places
+from .script_ops import ScriptOp
 from .span import SourceName, Span
 
 
@@ -119,14 +120,16 @@ class Expr(_core.Expr):
             return _core.Expr.__str__(self)
         free = free_vars(self)
         whole = self if isinstance(self, Function) and not free else Function(free, self)
+        if annotate is None and not all(e._typed or isinstance(e, Op) for e in _core.post_order(whole)):
+            annotate = lambda _: ""  # types are only shown where inference has found them all  # noqa: E731
         text = to_module(whole).astext(show_meta_data, annotate)
         version, rest = text.split("\n", 1)
         head, rest = rest.split(" {\n", 1)
-        body, _, after = rest.partition("\n}")
+        body, _, after = rest.rstrip("\n").partition("\n}")
         if whole is self:
             return f"{version}\nfn {head.removeprefix('def @main')} {{\n{body}\n}}{after}"
-        names = re.findall(r'%("(?:[^"\\\\]|\\\\.)*"|[A-Za-z_][A-Za-z_0-9]*): ', head)
-        free_lines = "".join(f"free_var %{name}: {v._type};\n" for name, v in zip(names, free))
+        names = re.findall(r'%("(?:[^"\\\\]|\\\\.)*"|[A-Za-z_][A-Za-z_0-9]*)', head)
+        free_lines = "".join(f"free_var %{name}" + ("" if str(v._type) == "_" else f": {v._type}") + ";\n" for name, v in zip(names, free))
         return f"{version}\n{free_lines}" + "\n".join(line.removeprefix("  ") for line in body.split("\n")) + after
 
     def __str__(self) -> str:
@@ -176,6 +179,9 @@ class GlobalVar(Expr):
     def __hash__(self) -> int:
         return hash(self.name_hint)
 
+    def same_as(self, other: object) -> bool:
+        return isinstance(other, GlobalVar) and self == other
+
 
 class Constant(Expr):
     def __init__(self, data: Any, span: Any = None):
@@ -188,7 +194,7 @@ class Constant(Expr):
         return self.__dict__["_nd"]
 
 
-class Op(Expr):
+class Op(Expr, ScriptOp):
     """An operator: `op.name`, and the attributes set by `register_op_attr`. Calling it makes a call without attributes."""
 
     def __init__(self, name: str):
@@ -216,13 +222,6 @@ class Op(Expr):
         attrs = _core.make_attrs(self.name, {})
         return "" if attrs is None else attrs._type_key
 
-    @property
-    def arguments(self) -> list[AttrFieldInfo]:
-        return [AttrFieldInfo(name, "Tensor", "") for name in _core.op_info(self.name)[1]]
-
-    @property
-    def num_inputs(self) -> int:
-        return _core.op_info(self.name)[0]
 
     def get_attr(self, attr_name: str) -> Any:
         from .op.registry import attribute_of
@@ -260,8 +259,16 @@ class Call(Expr):
 
     @property
     def type_args(self) -> list[Any]:
-        """Types of the operator's operands, if known."""
-        return [a._type for a in self.args] if isinstance(self.op, Op) and self._typed else []
+        """Types of the operator's operands, or of a polymorphic function's type parameters, if known."""
+        if not self._typed:
+            return []
+        if isinstance(self.op, Op):
+            return [a._type for a in self.args]
+        from ..ir.ty import FuncType, values_of_variables
+        signature = self.op._type
+        if not isinstance(signature, FuncType) or not signature.type_params:
+            return []
+        return values_of_variables(signature, [*(a._type for a in self.args), self._type])
 
 
 class Tuple(Expr):
@@ -278,6 +285,9 @@ class Tuple(Expr):
 
     def __iter__(self) -> Iterator[Expr]:
         return iter(self.fields)
+
+    def astype(self, dtype: Any) -> Expr:
+        raise TypeError("astype cannot be used on tuple")
 
 
 class TupleGetItem(Expr):
@@ -299,6 +309,9 @@ class TupleWrapper:
 
     def astext(self) -> str:
         return self.tuple_value.astext()
+
+    def astype(self, dtype: Any) -> Expr:
+        raise TypeError("astype cannot be used on tuple")
 
     @property
     def checked_type(self) -> Any:
@@ -423,6 +436,8 @@ def const(value: Any, dtype: Any = None, span: Any = None) -> Constant:
         value = np.array(value, dtype=dtype)
         if dtype is None:
             dtype = {"int64": "int32", "float64": "float32"}.get(value.dtype.name)
+    if isinstance(value, (str, bytes)) or value is None:
+        raise ValueError("value has to be scalar or NDArray")
     array = as_array(value)
     return Constant(array.astype(dtype) if dtype is not None and str(array.dtype) != str(dtype) else array, span)
 

@@ -5,7 +5,6 @@ Arguments after the operands are attributes, in the order of `tilewright ops NAM
 a pair."""
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -29,12 +28,19 @@ _OUTPUTS = {"nn.batch_norm": 3, "sparse_reshape": 2, "sparse_fill_empty_rows": 3
 # Positional arguments of operators whose order differs from that of the attributes.
 _TRANSPOSED = ("strides", "padding", "dilation", "channels", "kernel_size", "groups", "data_layout", "kernel_layout", "out_layout", "output_padding", "out_dtype")
 _ORDER = {f"nn.conv{d}d_transpose": _TRANSPOSED for d in (1, 2, 3)}
+# Classic names of operands that the operator table calls otherwise.
+_OPERANDS = {"nn.matmul": ("tensor_a", "tensor_b"), "nn.batch_matmul": ("tensor_a", "tensor_b"), "broadcast_to_like": ("data", "broadcast_type"), "clip": ("a",)}
 _PAIRS = ("strides", "dilation", "kernel_size", "pool_size", "output_size")
 
 
-@functools.lru_cache(maxsize=None)
+_known: dict[str, Any] = {}
+
+
 def _info(name: str) -> Any:
-    return _core.op_info(name)
+    """(number of operands, their names, attributes) of an operator, or None; scripts may add operators."""
+    if _known.get(name) is None or _core.is_script_op(name):
+        _known[name] = _core.op_info(name)
+    return _known[name]
 
 
 def _rank(name: str) -> int:
@@ -50,9 +56,10 @@ def _operator(name: str) -> Any:
     def make(*args: Any, **kwargs: Any) -> Any:
         count = 1 if variadic else inputs
         operands, rest = list(args[:count]), args[count:]
-        for argument in arguments[len(operands):count]:
-            if argument in kwargs:
-                operands.append(kwargs.pop(argument))
+        names = _OPERANDS.get(name, arguments)
+        for argument, classic_name in zip(arguments[len(operands):count], names[len(operands):count]):
+            if argument in kwargs or classic_name in kwargs:
+                operands.append(kwargs.pop(argument) if argument in kwargs else kwargs.pop(classic_name))
         if len(operands) < count:
             raise TypeError(f"{name} lacks the operand '{arguments[len(operands)] if len(operands) < len(arguments) else len(operands)}'")
         if len(rest) > len(fields):
@@ -81,6 +88,8 @@ def _operator(name: str) -> Any:
             attrs.setdefault("padding", [0] * (2 * _rank(name)))
         if variadic:
             value = operands[0]
+            if name == "concatenate" and isinstance(value, Sequence) and not value:
+                raise ValueError("relay.concatenate requires data to be non-empty.")
             operands = [value.astuple() if isinstance(value, TupleWrapper) else Tuple(value) if isinstance(value, Sequence) else value]
         call = Call(name, [_like(o) for o in operands], attrs)
         if name == "split":

@@ -9,7 +9,6 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("auto_scheduler_layout_transform", "meta_schedule_layout_transform"), "layout_transform"),
     "vision.nms": "vision.non_max_suppression",
     **dict.fromkeys(("call_lowered",), _MEMORY),
-    **dict.fromkeys(("nn.bitserial_conv2d", "nn.bitserial_dense", "nn.bitpack"), "qnn.conv2d or qnn.dense on 8-bit integers"),
     "embedding": "take(table, indices, axis=0)", "percentile": "sort, then take", "concat": "concatenate", "matmul": "nn.matmul", "relu": "nn.relu",
     "softmax": "nn.softmax", "gelu": "nn.gelu", "permute": "transpose", "flatten": "nn.batch_flatten", "pow": "power", "div": "divide", "mul": "multiply",
     "sub": "subtract", "neg": "negative", "eq": "equal",

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from .... import _core
+from ...error import InvalidValue
 from ...registry import register_func
 from ...target.virtual_device import device_fields
-from ..expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var, _like, const
+from ..expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, TupleWrapper, Var, _like, const
+from .bit_serial import TABLE as _BIT_SERIAL
 from .memory import TABLE as _MEMORY
 from .sparse import TABLE as _SPARSE
 from .detection import TABLE as _DETECTION
@@ -129,8 +131,13 @@ def topk(data: Any, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascen
 
 
 def unique(data: Any, is_sorted: bool = True, return_counts: bool = False) -> TupleWrapper:
-    """(values, index of the first occurrence of each, for each element the index of its value, counts), with data-dependent lengths."""
-    return TupleWrapper(Call("unique", [data], {"sorted": is_sorted}), 4)
+    """(values, index of the first occurrence of each, for each element the index of its value, the number of values, [their counts]). Values, first
+    occurrences and counts are as many as there are different values."""
+    found = Call("unique", [data], {"sorted": is_sorted})
+    values, *places = (TupleGetItem(found, i) for i in range(4))
+    first, inverse, counts = (Call("cast", [p], {"dtype": "int32"}) for p in places)
+    fields = [values, first, inverse, Call("shape_of", [values], {"dtype": "int32"}), *([counts] if return_counts else [])]
+    return TupleWrapper(Tuple(fields), len(fields))
 
 
 def meshgrid(data: Any, indexing: str = "ij") -> TupleWrapper:
@@ -203,6 +210,21 @@ def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
 
 
 # --- composite operators
+
+def variance(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False, with_mean: Any = None) -> Call:
+    """With `with_mean`, about that value in place of the mean."""
+    attrs = {"axis": axis, "keepdims": keepdims, "exclude": exclude}
+    if with_mean is None:
+        return Call("variance", [data], {**attrs, "unbiased": unbiased})
+    off = Call("subtract", [data, with_mean])
+    about = Call("mean", [Call("multiply", [off, off])], attrs)
+    if not unbiased:
+        return about
+    shape = _shape(data, "variance")
+    inside = {a % len(shape) for a in ([axis] if isinstance(axis, int) else range(len(shape)) if axis is None else axis)}
+    count = int(np.prod([n for i, n in enumerate(shape) if (i in inside) != bool(exclude)]))
+    return Call("multiply", [about, const(count / max(count - 1, 1), _dtype(data))])
+
 
 def mean_variance(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False) -> TupleWrapper:
     attrs = {"axis": axis, "keepdims": keepdims, "exclude": exclude}
@@ -404,7 +426,8 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None) -> Call:
 
 
 TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_slice, reshape, broadcast_to, tile, full, topk, meshgrid, unique, one_hot,
-                                                 on_device, device_copy, mean_variance, std, mean_std, flip, collapse_sum_to, sparse_to_dense, strided_set, matrix_set_diag, dft, stft, debug, split, squeeze, stack, expand_dims, where, reverse_reshape, segment_sum)}
+                                                 on_device, device_copy, variance, mean_variance, std, mean_std, flip, collapse_sum_to, sparse_to_dense, strided_set, matrix_set_diag, dft, stft, debug, split, squeeze, stack, expand_dims, where, reverse_reshape, segment_sum)}
+TABLE.update(_BIT_SERIAL)
 TABLE.update(_SPARSE)
 TABLE.update(_DETECTION)
 TABLE["image.resize2d"] = resize2d
@@ -415,12 +438,17 @@ TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, upsampling, upsam
 
 
 def register(op_name: str, describe: str = "", expand: Any = None) -> Any:
-    """Registers a composite operator: expand(*operands, **attributes) returns its expression. It becomes relay.NAME; a call of it is a
-    call of a function with Composite=NAME, which patterns can match and a build inlines. As a decorator, or with `expand`."""
+    """Registers an operator. With `expand`, or as a decorator, a composite one: expand(*operands, **attributes) returns its expression. It
+    becomes relay.NAME; a call of it is a call of a function with Composite=NAME, which patterns can match and a build inlines. Otherwise
+    what it is is said by op.get(NAME).set_num_inputs, add_argument, add_type_rel, and register_compute for builds."""
+    if op_name in TABLE or not _core.define_op(op_name, describe):
+        raise InvalidValue(f"there is an operator '{op_name}' already")
     if expand is None:
-        return lambda function: register(op_name, describe, function)
-    if op_name in TABLE or op_name in _core.op_names():
-        raise ValueError(f"there is an operator '{op_name}' already")
+        return lambda function: _composite(op_name, describe, function)
+    return _composite(op_name, describe, expand)
+
+
+def _composite(op_name: str, describe: str, expand: Any) -> Any:
 
     def make(*operands: Any, **attrs: Any) -> Call:
         values = [_like(o) for o in operands]
