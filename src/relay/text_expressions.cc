@@ -136,6 +136,7 @@ Result<Expr> TextParser::primary(int depth) {
     case Token::kPunctuation:
       if (token.is("(")) return parenthesised(depth);
       if (token.is("-")) return negated(depth);
+      if (token.is("{")) return braced(depth);
       return unexpected(token, "an expression");
     case Token::kName:
       return named(token, depth);

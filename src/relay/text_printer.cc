@@ -85,9 +85,14 @@ class Printer {
   std::string comment(const Expr& e) const {
     if (options_.annotate) return options_.annotate(e);
     std::string inside;
-    if (options_.types) inside += " ty=" + type_str(e->type);
+    if (options_.types && e->type->kind != TypeKind::kIncomplete) inside += " ty=" + type_str(e->type);
     if (options_.spans && e->span && e->span->find("*/") == std::string::npos) inside += " from " + *e->span;
     return inside.empty() ? "" : " /*" + inside + " */";
+  }
+
+  // ": T", or nothing where the type is not known.
+  static std::string annotation(const Type& type) {
+    return type->kind == TypeKind::kIncomplete ? "" : ": " + type_str(type);
   }
 
   // A variable's text, unique in the definition.
@@ -116,7 +121,7 @@ class Printer {
       out_ += declare(f.params[i]);
       if (devices && i < devices->size() && !(*devices)[i].empty())
         out_ += format(" {{{}={}}}", kDeviceAttr, (*devices)[i]);
-      out_ += ": " + type_str(f.params[i]->type);
+      out_ += annotation(f.params[i]->type);
     }
     for (auto& [name, value] : f.attrs) {
       if (devices && name == kParamDevicesAttr) continue;
@@ -124,7 +129,8 @@ class Printer {
       const auto* device = name == kDeviceAttr ? std::get_if<std::string>(&value) : nullptr;
       out_ += name_text_dotted(name) + "=" + (device && is_device(*device) ? *device : attr_text(value));
     }
-    out_ += ") -> " + type_str(as_func(f.type)->result) + " {\n";
+    const Type& result = as_func(f.type)->result;
+    out_ += result->kind == TypeKind::kIncomplete ? ") {\n" : ") -> " + type_str(result) + " {\n";
     ++indent_;
     block(f.body);
     --indent_;
@@ -154,7 +160,7 @@ class Printer {
       std::string value = bound_or_rhs(let->value);
       if (!closure) var = declare(let->var);
       line_start();
-      out_ += format("let {}: {} = {};\n", var, type_str(let->var->type), value);
+      out_ += format("let {}{} = {};\n", var, annotation(let->var->type), value);
       root = Expr(let->body);
     }
     bind_operands(root);

@@ -12,7 +12,7 @@ from .runtime.ndarray import as_array
 def fromtext(source: str, source_name: str = "from_string") -> Any:
     """Parses a module that begins with #[version = "0.0.5"]. Error: 303."""
     from .relay import fromtext as read
-    return read(source)
+    return read(source, source_name)
 
 
 def parse(source: str, source_name: str = "from_string", init_module: Any = None, init_meta_table: Mapping[str, Sequence[Any]] | None = None) -> Any:

@@ -25,6 +25,7 @@ class JsonReader {
     std::string kind = nodes_.kind(root);
     Module out;
     if (kind == "relay.Function") {
+      alone_ = true;
       out.functions["main"] = TW_TRY(expression(root));
       return out;
     }
@@ -33,6 +34,7 @@ class JsonReader {
     for (size_t i = 0; i + 1 < types.size(); i += 2) TW_TRY_STATUS(definition(types[i + 1], &out));
     // Declares the types of all globals first, since functions may call each other in any order.
     std::vector<int64_t> functions = nodes_.list(nodes_.reference(root, "functions"));
+    alone_ = types.empty() && functions.size() == 2;
     for (size_t i = 0; i + 1 < functions.size(); i += 2) {
       std::string name = name_of(functions[i]);
       if (nodes_.kind(functions[i]) != "GlobalVar" || name.empty())
@@ -271,8 +273,9 @@ class JsonReader {
     if (kind == "relay.Var") return variable_of(id);
     if (kind == "GlobalVar") {
       auto it = globals_.find(name_of(id));
-      if (it == globals_.end()) return json_error(format("@{} is not defined", name_of(id)), id);
-      return it->second;
+      if (it != globals_.end()) return it->second;
+      if (alone_) return make_global_var(name_of(id), incomplete_type());
+      return json_error(format("@{} is not defined", name_of(id)), id);
     }
     if (kind == "relay.Constant") {
       auto index = JsonNodes::integer(nodes_.attr(id, "data"));
@@ -282,10 +285,23 @@ class JsonReader {
         return json_error("its tensor is missing", id);
       return make_constant(TW_TRY(decode_tensor((*tensors)[static_cast<size_t>(*index)].get<std::string>())));
     }
+    if (kind == "relay.Constructor" && alone_) return free_constructor(id);
     if (kind == "relay.Constructor") return json_error("its type is not defined", id);
     return json_error(kind.empty() ? "an expression is missing"
                                    : format("'{}' is not an expression that is known here", kind.substr(0, 64)),
                       id);
+  }
+
+  // A constructor of a type that another module defines: the variables of its fields are those of the type.
+  Result<Expr> free_constructor(int64_t id) {
+    std::vector<Type> fields = TW_TRY(types(nodes_.reference(id, "inputs"), 0)), variables;
+    auto collect = [&](auto&& self, const Type& t) -> void {
+      if (as_variable(t) && std::find(variables.begin(), variables.end(), t) == variables.end()) variables.push_back(t);
+      for (const Type& part : parts_of(t)) self(self, part);
+    };
+    for (const Type& field : fields) collect(collect, field);
+    return make_constructor(name_of(id), std::move(fields),
+                            data_type(name_of(nodes_.reference(id, "belong_to")), std::move(variables)), -1);
   }
 
   Result<Expr> build(int64_t id, const std::string& kind, const std::vector<Expr>& kids) {
@@ -407,6 +423,7 @@ class JsonReader {
   std::unordered_map<int64_t, Expr> done_;
   std::set<int64_t> open_;
   std::map<std::string, Expr> globals_;
+  bool alone_ = false;  // a function without its module: what it names is defined elsewhere
 };
 
 }  // namespace

@@ -124,8 +124,8 @@ Result<Expr> expand_non_max_suppression(const TypeArgs& args) {
   TW_TRY_STATUS(inside("score_index", a.score_index, 0, sizes[2]));
   TW_TRY_STATUS(inside("coord_start", a.coord_start, 0, sizes[2] - 3));
   if (a.id_index >= 0) TW_TRY_STATUS(inside("id_index", a.id_index, 0, sizes[2]));
-  for (size_t i : {1, 2, 3})
-    if (!args.tensor(i).dtype.is_integral())
+  for (size_t i : {1, 2, 3})  // indices only matter to the results that are indices
+    if (!args.tensor(i).dtype.is_integral() && (i != 2 || a.return_indices))
       return type_error(format("operand {} is {}, not integers", i, type_str(args.types[i])));
   if (element_count(args.tensor(1).shape) != Dim(rows))
     return type_error(

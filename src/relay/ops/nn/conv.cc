@@ -140,10 +140,38 @@ Status check_kernel_size(const std::optional<std::vector<int64_t>>& kernel_size,
   return Ok{};
 }
 
+// The type for a kernel whose sizes only a run has: what the attributes do not say is unknown.
+template <class A>
+Result<Type> type_for_free_kernel(const A& a, size_t spatial, const TypeArgs& args) {
+  const auto &data = args.tensor(0), &kernel = args.tensor(1);
+  ConvSpec s;
+  TW_TRY_STATUS(fill(&s, a, spatial));
+  TW_TRY_STATUS(fits_layout(data.shape, s.data, "data"));
+  TW_TRY_STATUS(fits_layout(kernel.shape, s.kernel, "kernel"));
+  TW_TRY_STATUS(check_kernel_size(a.kernel_size, s, kernel.shape, spatial));
+  TW_TRY_STATUS(product_dtypes(args));
+  const Dim o = s.kernel.extent('O', kernel.shape);
+  Shape canonical{s.data.extent('N', data.shape), a.channels ? Dim(*a.channels) : o.is_const() ? o : Dim::any()};
+  const char* letters = spatial_letters(spatial);
+  for (size_t k = 0; k < spatial; ++k) {
+    Dim size = a.kernel_size ? Dim((*a.kernel_size)[k]) : s.kernel.extent(letters[k], kernel.shape);
+    if (!size.is_const()) {
+      canonical.push_back(Dim::any());
+      continue;
+    }
+    canonical.push_back(TW_TRY(window_output(s.data.extent(letters[k], data.shape), size.value(), s.strides[k],
+                                             s.dilation[k], s.padding[k], s.padding[k + spatial])));
+  }
+  Layout plain = TW_TRY(parse_layout(std::string("NC") + letters));
+  return tensor_type(TW_TRY(relayout_shape(plain, s.out, canonical)), TW_TRY(number_dtype_or(a.out_dtype, data.dtype)));
+}
+
 template <class A, size_t kSpatial>
 Result<Type> conv_type(const TypeArgs& args) {
   const auto& a = attrs_of<A>(args);
   const auto &data = args.tensor(0), &kernel = args.tensor(1);
+  if (!std::all_of(kernel.shape.begin(), kernel.shape.end(), [](const Dim& d) { return d.is_const(); }))
+    return type_for_free_kernel(a, kSpatial, args);
   ConvSpec s = TW_TRY(conv_spec(a, kSpatial, data, kernel));
   TW_TRY_STATUS(check_kernel_size(a.kernel_size, s, kernel.shape, kSpatial));
   DataType out_dtype = TW_TRY(number_dtype_or(a.out_dtype, data.dtype));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/tensor/layout.h"
 #include "relay/rewrite.h"
 
 namespace tilewright::relay {
@@ -57,24 +58,20 @@ std::optional<WeightAxes> weight_axes(const Expr& e) {
 }
 
 Type convolution_weight_type(const WeightShape& w, const TensorTypeNode& data) {
-  const size_t channel_axis = w.data_layout.find('C');
-  if (channel_axis == std::string::npos || channel_axis >= data.shape.size() ||
-      w.data_layout.size() != data.shape.size() || w.kernel_layout.size() != data.shape.size() || !w.channels ||
+  auto from = parse_layout(w.data_layout),
+       to = parse_layout(w.transposed ? transposed_kernel_layout(w.kernel_layout) : w.kernel_layout);
+  if (!from.ok() || !to.ok() || from->find('C') < 0 || from->rank() != data.shape.size() || !w.channels ||
       !w.kernel_size || w.groups <= 0 || *w.channels <= 0)
     return {};
-  Shape shape;
-  size_t spatial = 0;
-  for (char c : w.transposed ? transposed_kernel_layout(w.kernel_layout) : w.kernel_layout) {
-    if (c == 'O')
-      shape.push_back(w.transposed ? *w.channels / w.groups : *w.channels);
-    else if (c == 'I')
-      shape.push_back(w.transposed ? data.shape[channel_axis] : floordiv(data.shape[channel_axis], Dim(w.groups)));
-    else if (spatial < w.kernel_size->size())
-      shape.push_back((*w.kernel_size)[spatial++]);
-    else
-      return {};
-  }
-  return tensor_type(std::move(shape), data.dtype);
+  const Dim in = from->extent('C', data.shape);
+  Shape shape{w.transposed ? *w.channels / w.groups : *w.channels, w.transposed ? in : floordiv(in, Dim(w.groups))};
+  std::string letters = "OI";
+  for (const Layout::Axis& axis : to->axes)  // kernel_size has the spatial axes in the layout's order
+    if (axis.factor == 0 && axis.letter != 'O' && axis.letter != 'I') letters += axis.letter;
+  if (letters.size() != shape.size() + w.kernel_size->size()) return {};
+  for (int64_t size : *w.kernel_size) shape.push_back(size);
+  auto made = relayout_shape(parse_layout(letters).value(), *to, shape);
+  return made.ok() ? tensor_type(std::move(*made), data.dtype) : Type();
 }
 
 Type vector_along(int64_t axis, const TensorTypeNode& data) {

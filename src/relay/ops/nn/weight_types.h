@@ -30,7 +30,7 @@ struct WeightShape {
   int64_t groups = 1;
   bool transposed = false;
 };
-// From the layouts' letters; plain layouts only.
+// From the layouts' letters and blocks.
 Type convolution_weight_type(const WeightShape& w, const TensorTypeNode& data);
 
 template <class A, bool kTransposed = false, size_t kWeight = 1>

@@ -143,6 +143,8 @@ Result<Expr> expand_sparse_to_dense(const TypeArgs& args) {
   if (places.size() > 2 || (places.size() == 2 ? places[1] : 1) != rank)
     return type_error(format("indices {} do not name places in {}", shape_str(places), shape_str(shape)));
   if (given.size() > 1) return type_error(format("the values are {}, not a list", shape_str(given)));
+  if (!args.tensor(2).shape.empty())
+    return type_error(format("the default value is {}, not one number", type_str(args.types[2])));
   const DataType dtype = args.tensor(1).dtype;
   Expr base = c.call<InitOpAttrs>("full", {c.reshape(c.cast(c[2], dtype), {})}, [&](auto& a) { a.shape = shape; });
   Expr index = c.transpose(c.reshape(c.cast(c[0], kInt64), {count, rank}), {1, 0});
