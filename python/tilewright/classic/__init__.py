@@ -18,7 +18,7 @@ _core._set_types(NDArray, Device)
 
 from . import arith, autotvm, contrib, driver, error, ir, micro, parser, relay, rpc, runtime, script, support, target, te, testing, tir, topi, transform  # noqa: E402
 from .ir import IRModule, instrument  # noqa: E402
-from .runtime import DataType, DataTypeCode, Object, ShapeTuple, convert, nd  # noqa: E402
+from .runtime import DataType, DataTypeCode, Object, ShapeTuple, container, convert, nd  # noqa: E402
 from .driver import build, lower  # noqa: E402
 from .tir import const  # noqa: E402
 from .target import Target, generic_func as generic  # noqa: E402

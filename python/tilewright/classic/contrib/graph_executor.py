@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..runtime.container import Map
 from ..runtime.module import BenchmarkResult, Module, load_module
 from ..runtime.ndarray import SESSION_STEP, NDArray, as_array, as_dtype, cpu
 from ..runtime.profiling import Report
@@ -82,10 +83,10 @@ class GraphModule:
     def get_output_index(self, name: str) -> int:
         return self.module["get_output_index"](name)
 
-    def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    def get_input_info(self) -> tuple[Map, Map]:
         """Shapes and dtypes of the inputs by name."""
         infos = self.module["get_input_info"]()
-        return {name: tuple(shape) for name, shape, _ in infos}, {name: dtype for name, _, dtype in infos}
+        return Map((name, tuple(shape)) for name, shape, _ in infos), Map((name, dtype) for name, _, dtype in infos)
 
     def get_output(self, index: int | str, out: NDArray | None = None) -> NDArray:
         """A view of the output's memory, which the next run overwrites; or `out`, filled with its values."""

@@ -48,7 +48,9 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
     if isinstance(lhs, _core.IRModule):
         return lhs.structural_equal(rhs)
     if isinstance(lhs, _core.Type):
-        return lhs == rhs
+        if not structural_equal(list(getattr(lhs, "type_constraints", [])), list(getattr(rhs, "type_constraints", []))):
+            return False
+        return lhs == rhs or map_free_vars and _type_form(lhs, _Numbers()) == _type_form(rhs, _Numbers())
     return _core.structural_equal(lhs, rhs, map_free_vars) or _equal_when_typed(lhs, rhs, map_free_vars)
 
 
@@ -86,12 +88,23 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     return _core.structural_hash(node, map_free_vars) if isinstance(node, _core.Expr) else of(str(node))
 
 
+class _Numbers(dict):  # type: ignore[type-arg]
+    """Numbers variables by their first occurrence."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = dict.__len__(self)
+        return self[key]
+
+
 def _type_form(t: Any, names: dict[Any, int]) -> Any:
     """A type as nested tuples, with bound variables numbered."""
     if isinstance(t, TypeVar):
-        return ("variable", names[t]) if t in names else ("free", t.name_hint)
+        return ("variable", names[t], t.kind) if t in names else ("free", t.name_hint)
     if isinstance(t, FuncType):
-        inner = {**names, **{v: len(names) + i for i, v in enumerate(t.type_params)}}
+        inner = names if isinstance(names, _Numbers) else {**names, **{v: len(names) + i for i, v in enumerate(t.type_params)}}
         return "fn", len(t.type_params), [_type_form(a, inner) for a in t.arg_types], _type_form(t.ret_type, inner)
     if isinstance(t, TupleType):
         return "tuple", [_type_form(f, names) for f in t.fields]
@@ -180,6 +193,8 @@ def _test_attrs(values: dict[str, Any]) -> Any:
     unknown = set(values) - {"axis", "name", "padding", "func"}
     if unknown or "name" not in values:
         raise InvalidValue(f"attrs.TestAttrs has axis, name, padding and func, not {', '.join(sorted(unknown)) or 'no name'}")
+    if not 1 <= int(values.get("axis", 10)) <= 10:
+        raise InvalidValue(f"attrs.TestAttrs: axis is {values['axis']}, not one of 1 to 10")
     return DictAttrs({"axis": 10, "name": None, "padding": None, "func": None, **values})
 
 

@@ -107,6 +107,14 @@ class _Reader:
         from ..relay.expr import Op
         return Op(node.get("repr_str") or node.get("global_key"))
 
+    def _span(self, node: Any, attrs: Any, data: Any) -> Any:
+        from ..relay.span import Span
+        return Span(self._part(attrs, "source_name"), *(int(attrs[name]) for name in ("line", "end_line", "column", "end_column")))
+
+    def _sourcename(self, node: Any, attrs: Any, data: Any) -> Any:
+        from ..relay.span import SourceName
+        return SourceName(node["repr_str"])
+
     def _globalvar(self, node: Any, attrs: Any, data: Any) -> Any:
         from ..relay.expr import GlobalVar
         return GlobalVar(self._text(attrs, "name_hint"))

@@ -44,7 +44,13 @@ class _Writer:
 
     def _node(self, value: Any) -> dict[str, Any]:
         from ..relay.expr import DictAttrs, GlobalVar, Op
+        from ..relay.span import SourceName, Span
         from ..target import Target
+        if isinstance(value, Span):
+            lines = {name: str(getattr(value, name)) for name in ("line", "end_line", "column", "end_column")}
+            return {"type_key": "Span", "attrs": {"source_name": str(self.add(value.source_name)), **lines}}
+        if isinstance(value, SourceName):
+            return {"type_key": "SourceName", "repr_str": str(value)}
         if isinstance(value, Op):
             return {"type_key": "Op", "repr_str": value.name}
         if isinstance(value, (GlobalVar, GlobalTypeVar)):

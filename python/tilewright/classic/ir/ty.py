@@ -57,10 +57,12 @@ class TupleType(Type):
 class FuncType(Type):
     def __init__(self, arg_types: Sequence[Any], ret_type: Any, type_params: Sequence[Any] | None = None, type_constraints: Any = None):
         super().__init__(_core.func_type(list(arg_types), ret_type, list(type_params or [])))
+        self._constraints = list(type_constraints or [])
 
     arg_types = property(lambda self: self._fields[0])
     ret_type = property(lambda self: self._fields[1])
     type_params = property(lambda self: self._fields[2])
+    type_constraints = property(lambda self: self.__dict__.get("_constraints", []))  # only those given here: inference adds none
 
 
 class RelayRefType(Type):
@@ -128,10 +130,40 @@ class GlobalTypeVar(Type):
     def __call__(self, *args: Any) -> TypeCall:
         return TypeCall(self, args)
 
+    def same_as(self, other: object) -> bool:
+        """Names of data types are compared by name."""
+        return isinstance(other, GlobalTypeVar) and self.name_hint == other.name_hint
+
 
 for _kind, _class in (("Tensor", TensorType), ("Tuple", TupleType), ("Func", FuncType), ("Reference", RelayRefType), ("Variable", TypeVar),
                       ("Incomplete", IncompleteType), ("Data", TypeCall)):
     _core._set_class(_kind, _class)
+
+
+def values_of_variables(signature: FuncType, types: Sequence[Any]) -> list[Any]:
+    """What a polymorphic function's type parameters stand for where its arguments, and last its result, have these types."""
+    found: dict[Any, Any] = {}
+
+    def match(pattern: Any, given: Any) -> None:
+        if isinstance(pattern, TypeVar):
+            found.setdefault(pattern, given)
+        elif type(pattern) is type(given):
+            for p, g in zip(_parts(pattern), _parts(given)):
+                match(p, g)
+    for pattern, given in zip([*signature.arg_types, signature.ret_type], types):
+        match(pattern, given)
+    return [found.get(v, v) for v in signature.type_params]
+
+
+def _parts(t: Any) -> list[Any]:
+    if isinstance(t, TupleType):
+        return t.fields
+    if isinstance(t, FuncType):
+        return [*t.arg_types, t.ret_type]
+    return t.args if isinstance(t, TypeCall) else [t.value] if isinstance(t, RelayRefType) else []
+
+
+RefType = RelayRefType  # classic name in relay.ty
 
 
 def scalar_type(dtype: str) -> TensorType:
@@ -194,6 +226,17 @@ class TypeRelation(TypeConstraint):
 
     def __init__(self, func: Any, args: Sequence[Any], num_inputs: int, attrs: Any):
         self.func, self.args, self.num_inputs, self.attrs = func, list(args), int(num_inputs), attrs
+
+    def structurally_equals(self, other: Any) -> bool:
+        from . import structural_equal
+        return isinstance(other, TypeRelation) and (self.func, self.num_inputs) == (other.func, other.num_inputs) and structural_equal(self.args, other.args) \
+            and structural_equal(self.attrs, other.attrs)
+
+    def structural_hash(self) -> int:
+        return hash((self.func, self.num_inputs, len(self.args)))
+
+    def same_as(self, other: Any) -> bool:
+        return self is other
 
 
 __all__ = ["FuncType", "GlobalTypeVar", "IncompleteType", "PointerType", "PrimType", "RelayRefType", "ShapeVar", "TensorType", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation", "TypeVar",

@@ -68,6 +68,9 @@ class Constructor(Expr):
     def __hash__(self) -> int:
         return hash((self.name_hint, self._part(2)))
 
+    def same_as(self, other: object) -> bool:
+        return self == other
+
 
 _core._set_expr_class("Constructor", Constructor)
 
@@ -77,6 +80,13 @@ class TypeData:
 
     def __init__(self, header: GlobalTypeVar, type_vars: Sequence[Any], constructors: Sequence[Constructor]):
         self.header, self.type_vars, self.constructors = header, list(type_vars), list(constructors)
+
+    def structurally_equals(self, other: Any) -> bool:
+        if not isinstance(other, TypeData) or self.header.name_hint != other.header.name_hint or len(self.constructors) != len(other.constructors):
+            return False
+        from ..ir.ty import FuncType, TupleType
+        return all(a.name_hint == b.name_hint and FuncType(a.inputs, TupleType(self.type_vars), self.type_vars) == FuncType(b.inputs, TupleType(other.type_vars), other.type_vars)
+                   for a, b in zip(self.constructors, other.constructors))
 
 
 class Clause:

@@ -176,7 +176,7 @@ class StaticTensorArrayOps:
 
 # Each define_* function may be called alone; it adds the whole family.
 for _name in ("adt", "take", "concatenate", "expand_dims", "array", "array_read", "array_write", "array_unstack", "array_concat", "array_stack", "array_gather", "get_data"):
-    setattr(StaticTensorArrayOps, f"define_tensor_{_name}", StaticTensorArrayOps.register)
+    setattr(StaticTensorArrayOps, f"define_tensor_{_name}", lambda self, *_, **__: self.register())
 
 
 __all__ = ["Prelude", "StaticTensorArrayOps", "TensorArrayOps", "get_tensor_array_shape"]

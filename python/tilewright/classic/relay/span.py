@@ -28,6 +28,9 @@ class Span(str):
         made.column, made.end_column = int(column), int(column if end_column is None else end_column)
         return made
 
+    def same_as(self, other: object) -> bool:
+        return isinstance(other, Span) and self == other
+
     @property
     def source_name(self) -> SourceName:
         return SourceName(re.sub(r":-?\d+:-?\d+$", "", self))

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core
+from ..ir import IRModule, structural_hash
 from ..ir.ty import TensorType
+from ..runtime.ndarray import cpu
 from ..target import Target
 from ..transform import PassContext
-from .expr import Call, Function, Op, Var
+from .analysis import post_order_visit
+from .build_module import create_executor
+from .expr import Call, Function, GlobalVar, Op, Var
 
 
 class ImplementationName(str):
@@ -59,18 +63,60 @@ def get_valid_implementations(op: Any, attrs: Any, inputs: Any, out_type: Any = 
     return [ImplementationName(name) for name, *_ in select_implementation(op, attrs, inputs, out_type, target)[1]]
 
 
+class CachedFunc:
+    """A function of a fused operator as compiled for a target; `prim_fn_var` is its name."""
+
+    def __init__(self, function: Function, target: Target, name: str):
+        self.function, self.target, self.prim_fn_var = function, target, GlobalVar(name)
+
+    def same_as(self, other: object) -> bool:
+        return self is other
+
+
 class TECompiler:
-    """The kernel compiler under its classic interface."""
+    """The kernel compiler under its classic interface: one result for equal functions and one target."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, str, str], CachedFunc] = {}
+
+    def lower(self, source_func: Function, target: Any = None, mod_name: str = "default") -> CachedFunc:
+        place = Target.current() if target is None else Target(target)
+        if place is None:
+            raise ValueError("Need to specify target when lowering a function outside of a Target's scope")
+        key = (structural_hash(source_func), str(place), mod_name)
+        if key not in self._made:
+            ops: list[str] = []
+            post_order_visit(source_func, lambda e: ops.append(e.op.name.replace(".", "_")) if isinstance(e, Call) and isinstance(e.op, Op) else None)
+            name = "_".join([f"tvmgen_{mod_name}_fused", *ops])
+            same = sum(c.prim_fn_var.name_hint.removesuffix(f"_{i}") == name for i, c in enumerate(self._made.values()))
+            self._made[key] = CachedFunc(source_func, place, name + (f"_{same}" if same else ""))
+        return self._made[key]
+
+    def jit(self, source_func: Function, target: Any = None) -> Any:
+        """The compiled function: it takes the operands' arrays and then the results'."""
+        place = self.lower(source_func, target).target
+        whole = Function(source_func.params, source_func.body)  # not as a fused operator, which only a call of it is
+        run = create_executor("graph", mod=IRModule.from_expr(whole), device=cpu(), target=place).evaluate()
+        count = len(source_func.params)
+
+        def call(*arrays: Any) -> None:
+            made = run(*arrays[:count])
+            for result, array in zip(made if isinstance(made, (list, tuple)) else [made], arrays[count:]):
+                array.copyfrom(result)
+        return call
 
     def clear(self) -> None:
-        """Does nothing: kernels are not cached across builds."""
+        self._made.clear()
 
     def items(self) -> list[Any]:
-        return []
+        return list(self._made.items())
+
+
+_compiler = TECompiler()
 
 
 def get() -> TECompiler:
-    return TECompiler()
+    return _compiler
 
 
-__all__ = ["TECompiler", "get", "get_valid_implementations", "select_implementation"]
+__all__ = ["CachedFunc", "TECompiler", "get", "get_valid_implementations", "select_implementation"]

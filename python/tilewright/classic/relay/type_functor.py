@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .adt import Constructor, TypeData
 from ..ir.ty import FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, TypeCall, TypeVar
 
 _METHODS = ((TypeVar, "visit_type_var"), (IncompleteType, "visit_incomplete_type"), (TensorType, "visit_tensor_type"), (FuncType, "visit_func_type"),
-            (TupleType, "visit_tuple_type"), (RelayRefType, "visit_ref_type"), (GlobalTypeVar, "visit_global_type_var"), (TypeCall, "visit_type_call"))
+            (TupleType, "visit_tuple_type"), (RelayRefType, "visit_ref_type"), (GlobalTypeVar, "visit_global_type_var"), (TypeCall, "visit_type_call"), (TypeData, "visit_type_data"))
 
 
 class TypeFunctor:
@@ -44,6 +45,14 @@ class TypeVisitor(TypeFunctor):
         for arg in tc.args:
             self.visit(arg)
 
+    def visit_type_data(self, td: TypeData) -> None:
+        self.visit(td.header)
+        for variable in td.type_vars:
+            self.visit(variable)
+        for constructor in td.constructors:
+            for field in constructor.inputs:
+                self.visit(field)
+
 
 class TypeMutator(TypeFunctor):
     """Rebuilds a type; the default methods return it unchanged."""
@@ -64,6 +73,10 @@ class TypeMutator(TypeFunctor):
 
     def visit_type_call(self, tc: TypeCall) -> Any:
         return TypeCall(self.visit(tc.func), [self.visit(a) for a in tc.args])
+
+    def visit_type_data(self, td: TypeData) -> Any:
+        made = [Constructor(c.name_hint, [self.visit(f) for f in c.inputs], td.header) for c in td.constructors]
+        return TypeData(self.visit(td.header), [self.visit(v) for v in td.type_vars], made)
 
 
 __all__ = ["TypeFunctor", "TypeMutator", "TypeVisitor"]

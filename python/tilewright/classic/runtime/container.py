@@ -75,6 +75,8 @@ class String(str):
 class Array(list):
     """A list, under its classic name; also compares equal to tuples."""
 
+    type_key = "Array"
+
     def __eq__(self, other: object) -> bool:
         return list.__eq__(self, list(other)) if isinstance(other, (list, tuple)) else NotImplemented
 
@@ -97,6 +99,8 @@ class Array(list):
 
 class Map(dict):
     """A dict, under its classic name; `items()` is a list."""
+
+    type_key = "Map"
 
     def items(self) -> list[tuple[Any, Any]]:  # type: ignore[override]
         return list(super().items())

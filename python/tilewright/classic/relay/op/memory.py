@@ -9,7 +9,8 @@ from ..expr import Call, Tuple, _like
 
 
 def alloc_storage(size: Any, alignment: Any, device: Any = None, dtype_hint: str = "float32") -> Call:
-    kind, number = (1, 0) if device is None else (int(device.device_type), int(device.device_id))
+    number = 0 if device is None else int(getattr(device, "device_id", getattr(device, "virtual_device_id", 0)))
+    kind = 1 if device is None else int(getattr(device, "device_type_int", device.device_type))
     return Call("memory.alloc_storage", [_like(size), _like(alignment)], {"dtype": dtype_hint, "device_type": kind, "device_id": number})
 
 
