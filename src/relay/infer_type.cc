@@ -365,9 +365,10 @@ class Inference {
   bool unknown_ = false;
 };
 
-// Nodes whose operand types nothing has checked since they were built: bindings, conditions, reference cells, and calls of
-// functions with operands of other types than their parameters.
+// Nodes whose operand types nothing has checked since they were built: bindings, conditions, reference cells, and calls
+// of functions with operands of other types than their parameters.
 bool is_doubtful(const Expr& e) {
+  if (const auto* let = as<LetNode>(e)) return !types_agree(let->var->type, let->value->type);
   if (const auto* call = as<CallNode>(e); call && !called_op(e)) {
     const auto* f = as_func(call->callee->type);
     if (!f || !f->variables.empty()) return false;
@@ -376,7 +377,6 @@ bool is_doubtful(const Expr& e) {
       if (!type_equal(f->args[i], call->args[i]->type)) return true;
     return false;
   }
-  if (const auto* let = as<LetNode>(e)) return !types_agree(let->var->type, let->value->type);
   if (const auto* branch = as<IfNode>(e)) {
     const auto* condition = as_tensor(branch->condition->type);
     return !condition || !condition->dtype.is_bool() || !condition->shape.empty();

@@ -628,14 +628,6 @@ def sparse_to_dense_of_a_run():
     np.testing.assert_equal(run(relay.Function([i, v, s], z), np.array([0, 3]), np.array([1.0, 2.0], "float32"), np.array([5]), kind="vm"), [1, 7, 7, 2, 7])
 
 
-@program
-def expand_dims_of_a_run():
-    x, ax = relay.var("x", shape=(2, 3)), relay.var("ax", shape=(), dtype="int32")
-    z = relay.op.dyn._make.expand_dims(x, ax, 1)
-    f = relay.Function([x], relay.expand_dims(x, 1))
-    assert run_infer_type(f).ret_type == relay.TensorType((2, 1, 3))
-
-
 # ---- random
 @program
 def threefry_keys():
