@@ -58,7 +58,7 @@ class Targets(unittest.TestCase):
             with self.assertRaises(tw.Error, msg=bad) as raised:
                 Target(bad)
             self.assertEqual(raised.exception.code, 401)
-        for bad, error in (({"mcpu": "x"}, ValueError), (3, TypeError)):
+        for bad, error in (({"mcpu": "x"}, ValueError), (3, ValueError)):
             with self.assertRaises(error):
                 Target(bad)
 

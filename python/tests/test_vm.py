@@ -96,7 +96,7 @@ class Programs(unittest.TestCase):
     def test_results_as_large_as_the_values_say(self):
         x = relay.var("x", shape=(relay.Any(), 3), dtype="int32")
         values = relay.unique(relay.reshape(x, (-1,)), is_sorted=True, return_counts=True)
-        mod = tw.IRModule.from_expr(relay.Function([x], relay.Tuple([relay.argwhere(x), values[0], values[2], values[3]])))
+        mod = tw.IRModule.from_expr(relay.Function([x], relay.Tuple([relay.argwhere(x), values[0], values[2], values[4]])))
         run = relay.create_executor("vm", mod=mod).evaluate()
         for data in ([[0, 2, 2], [7, 0, -1]], [[0, 0, 0]], [[5, 5, 5], [1, 1, 1], [0, 9, 9]]):
             data = np.array(data, "int32")

@@ -409,13 +409,13 @@ def gather_values(data):
 
 
 @program(((2, 2), (2, 3), [[1, 1, 0], [0, 1, 0]], 0), ((2, 2, 2), (2, 2), [[0, 1], [1, 0]], 0), ((3, 2, 2), (2, 2), [[0, 1], [1, 0]], 0), ((3, 2), (2, 2, 3), [[[0, 1, 2], [2, 0, 1]], [[0, 0, 0], [1, 1, 1]]], 0),
-         ((2, 3, 4), (2, 1), [[1], [2]], 1))
+         ((2, 3, 4), (1, 2), [[1, 2]], 1))
 def gather_nd_values(xshape, yshape, y_data, batch_dims):
     x = relay.var("x", relay.TensorType(xshape, "float32"))
     y = relay.var("y", relay.TensorType(yshape, "int32"))
     z = relay.gather_nd(x, y, batch_dims)
     a, i = numbers(*xshape), np.array(y_data, "int32")
-    want = tvm.topi.testing.gather_nd_python(a, i) if batch_dims == 0 else np.stack([x[tuple(y)] for x, y in zip(a, i)])
+    want = tvm.topi.testing.gather_nd_python(a, i) if batch_dims == 0 else np.stack([x[tuple(y)] for x, y in zip(a, i.T)])
     for kind in executor_kinds:
         np.testing.assert_allclose(run(relay.Function([x, y], z), a, i, kind=kind), want, rtol=1e-5)
 
