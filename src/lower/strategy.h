@@ -119,7 +119,7 @@ struct Choice {
   std::vector<Tensor> tables;
   std::function<tir::Stmt(const GroupScope&, const topi::KernelContext&)> emit;
   bool parallel = true;
-  bool streams = false;  // each element of the results is stored once, in order, and not read
+  bool streams = false;       // each element of the results is stored once, in order, and not read
   int64_t scratch_bytes = 0;  // per thread: KernelContext::scratch
   DataType scratch_dtype = kFloat32;
 };

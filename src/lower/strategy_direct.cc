@@ -315,8 +315,7 @@ std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction
   choice->emit = [=, anchor = p.anchor, how = combination(reduction), shape = p.arg_shape(2)](
                      const GroupScope& scope, const topi::KernelContext& context) {
     return topi::scatter(how, shape, scope.anchor_operand(anchor, 0), scope.anchor_operand(anchor, 2),
-                         make(scope.anchor_operand(anchor, 1)), scope.output(), context,
-                         rows);
+                         make(scope.anchor_operand(anchor, 1)), scope.output(), context, rows);
   };
   return choice;
 }

@@ -275,7 +275,8 @@ std::string save_import_tree(std::span<const ImportRecord> modules) {
 Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, const std::shared_ptr<Module>& library) {
   ByteReader in(std::as_bytes(std::span(bytes)));
   auto count = in.read<uint64_t>();
-  if (!in.ok() || count == 0 || count > kMostModules) return damaged_imports("the number of imported modules is impossible");
+  if (!in.ok() || count == 0 || count > kMostModules)
+    return damaged_imports("the number of imported modules is impossible");
   std::vector<std::shared_ptr<Module>> modules;
   for (uint64_t i = 0; i + 1 < count; ++i) {
     std::string key = in.read_string(256);
