@@ -39,6 +39,37 @@ class Detector(nn.Module):
         return [found[name] for name in self.names]
 
 
+SCORES = ("cls_logits", "cls_score", "classification_head.module_list")
+
+
+def spread(model: nn.Module, picture: torch.Tensor) -> None:
+    """Gives random weights activations and scores as trained ones have: batch normalisation with the picture's own statistics, and scores that are
+    neither all the same nor all saturated. Which boxes are kept would otherwise be decided among equal scores, in no order that PyTorch promises."""
+    def scaled(layer: nn.Module, _: Any, out: torch.Tensor) -> torch.Tensor | None:
+        if layer in done:
+            return None
+        done.add(layer)
+        bias = torch.zeros(()) if layer.bias is None else layer.bias.reshape(-1, *[1] * (out.dim() - 2))
+        factor = 2 / (out - bias).std()
+        layer.weight.mul_(factor)
+        return (out - bias) * factor + bias
+
+    done: set[nn.Module] = set()
+    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
+    scores = [m for path, m in model.named_modules() if isinstance(m, (nn.Conv2d, nn.Linear)) and any(part in path for part in SCORES) and getattr(m, "groups", 1) == 1]
+    hooks = [m.register_forward_hook(scaled) for m in scores]
+    for m in norms:
+        m.momentum = None
+        m.train()
+    with torch.no_grad():
+        model([picture, picture.flip(-1)])
+    for hook in hooks:
+        hook.remove()
+    for m in norms:
+        m.momentum = 0.1
+        m.eval()
+
+
 def vision(name: str, size: int | None = None) -> Made:
     import torchvision
     options: dict[str, Any] = {"weights": None}
@@ -46,10 +77,7 @@ def vision(name: str, size: int | None = None) -> Made:
     if hasattr(torchvision.models.detection, name):
         sides = {} if name.startswith("ssd") or "320" in name else {"min_size": 160, "max_size": 160}
         model = getattr(torchvision.models.detection, name)(weights=None, weights_backbone=None, **sides)
-        with torch.no_grad():
-            for path, weight in model.named_parameters():  # scores that differ by more than rounding does, so that what is kept is the same
-                if weight.dim() > 1 and any(part in path for part in ("cls_logits", "cls_score", "objectness", "classification_head.module_list")):
-                    weight.mul_(30)
+        spread(model.eval(), image(3, size or 160, size or 160))
         more = ["masks"] if name.startswith("mask") else ["keypoints", "keypoints_scores"] if name.startswith("keypoint") else []
         return Detector(model, ["boxes", "labels", "scores", *more]).eval(), (image(3, size or 160, size or 160),)
     if hasattr(torchvision.models.segmentation, name):
@@ -310,6 +338,22 @@ def close(got: Any, want: Any) -> bool:
     if not want.dtype.is_floating_point:
         return bool(torch.equal(got, want))
     return bool(torch.allclose(got, want, rtol=1e-3, atol=1e-4 * float(want.abs().max()) if want.numel() else 0, equal_nan=True))
+
+
+def close_found(got: list[Any], want: list[torch.Tensor]) -> bool:
+    """Whether detectors found the same: boxes, labels, scores and what else belongs to each. Scores are compared in order, and each find with one of the
+    same label; finds whose scores are closer than rounding may stand in either order, since their order decides nothing else."""
+    got = [torch.as_tensor(g) for g in got]
+    if [(g.shape, g.dtype) for g in got] != [(w.shape, w.dtype) for w in want] or not close(got[2], want[2]):
+        return False
+    left = set(range(len(want[2])))
+    for i in range(len(want[2])):
+        near = sorted((j for j in left if got[1][j] == want[1][i] and torch.isclose(got[2][j], want[2][i], rtol=1e-3, atol=0)), key=lambda j: abs(j - i))
+        same = next((j for j in near if all(torch.allclose(g[j], w[i], rtol=1e-3, atol=1e-4 * float(w.abs().max())) for g, w in zip(got, want) if w.dtype.is_floating_point)), None)
+        if same is None:
+            return False
+        left.remove(same)
+    return True
 
 
 def seeded(make: Callable[..., nn.Module], *arguments: Any) -> Any:

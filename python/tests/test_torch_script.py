@@ -4,7 +4,7 @@ import pathlib
 import sys
 import unittest
 import warnings
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Union
 
 import numpy as np
 
@@ -303,6 +303,23 @@ class Scripted(Traced):
                 return torch.stack([right - left, bottom - top], 1), first + last
 
         self.compare(Boxes(), (models.image(9, 4),), (models.image(9, 4) * 0.6,))
+
+    def test_what_is_known_of_values_that_a_run_sizes(self):
+        """Whether they are floats, how many rows they have and which of several types: loops and branches over them take one way."""
+        def one(x: Union[torch.Tensor, List[torch.Tensor]]) -> torch.Tensor:
+            return x[0] if isinstance(x, (list, tuple)) else x + 1
+
+        class Net(nn.Module):
+            def forward(self, x):
+                kept = x[x[:, 0] > 0]
+                wide = kept if kept.is_floating_point() else kept.to(torch.int32)
+                either: Union[torch.Tensor, List[torch.Tensor]] = wide
+                parts: List[torch.Tensor] = []
+                for row in torch.stack([kept.sum(0), kept.abs().sum(0)]):
+                    parts.append(row)
+                return torch.cat([one(either), torch.stack(parts)]).to(wide.dtype)
+
+        self.compare(Net(), (models.image(6, 3) - 0.5,), (models.image(6, 3) - 0.9,))
 
     def test_sizes_of_a_run_as_tensors(self):
         def sizes(x):

@@ -289,6 +289,8 @@ class Script:
             if schema and name in schema.dtypes and "as_int" in argument:
                 argument = {"as_scalar_type": C10_DTYPES.get(argument["as_int"], 0)}
             inputs.append((name, argument))
+        if kind == "prim::isinstance":
+            inputs.append(("types", {"as_strings": [t.kind() for t in n.tys("types")]}))
         for i, block in enumerate(n.blocks()):
             inputs.append((f"block{i}", {"as_graph": {"name": f"{kind}_{i}", "graph": self.block(block)}}))
         full = schema.name if schema else kind

@@ -353,16 +353,21 @@ std::optional<Values> Importer::answered(const Node& node, const NamedValues& ar
   if (!like) return std::nullopt;
   const std::string_view op = without_overload(node.target);
   auto whole = [](int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); };
-  if (node.target == "aten.size.int" && arguments.size() > 1 && arguments[1].second.expr) {
-    const Tensor* axis = NodeContext::known(arguments[1].second.expr);
-    if (!axis || axis->size() != 1) return std::nullopt;
-    const int64_t at = axis->at_int(0) + (axis->at_int(0) < 0 ? like->rank : 0);
+  auto size_at = [&](int64_t axis) -> std::optional<Values> {
+    const int64_t at = axis + (axis < 0 ? like->rank : 0);
     const bool known =
         at >= 0 && at < static_cast<int64_t>(like->sizes.size()) && like->sizes[static_cast<size_t>(at)] >= 0;
     if (known) return Values{whole(like->sizes[static_cast<size_t>(at)])};
     return std::nullopt;
+  };
+  if (node.target == "aten.len.Tensor") return size_at(0);
+  if (node.target == "aten.size.int" && arguments.size() > 1 && arguments[1].second.expr) {
+    const Tensor* axis = NodeContext::known(arguments[1].second.expr);
+    return axis && axis->size() == 1 ? size_at(axis->at_int(0)) : std::nullopt;
   }
   if (op == "prim.dtype") return Values{Value::of_dtype(like->dtype)};
+  if (op == "aten.is_floating_point")
+    return Values{Value::number(relay::make_constant(Tensor::scalar<bool>(kBool, like->dtype.is_float())))};
   if (op == "aten.dim") return Values{whole(like->rank)};
   if (node.target == "aten.size.default" || node.target == "aten.size" || op == "prim.shape") {
     Values sizes;

@@ -102,6 +102,26 @@ Values contains(NodeContext& c) {
   return {Value::number(any)};
 }
 
+// Whether the value is of one of the types, which are named by their kinds in TorchScript.
+Values is_instance(NodeContext& c) {
+  const Value &v = c.positional(0), &types = c.positional(1);
+  auto asked = [&](std::string_view kind) {
+    return types.list &&
+           std::any_of(types.list->begin(), types.list->end(), [&](const Value& t) { return t.text == kind; });
+  };
+  if (v.list) {
+    const bool list = asked("AnyListType") || asked("ListType"), tuple = asked("AnyTupleType") || asked("TupleType");
+    if (list != tuple) c.unsupported("a question whether a value is a list or a tuple");
+    return {truth(list)};
+  }
+  if (v.kind == Value::kTensor) return {truth(asked("TensorType"))};
+  if (v.kind == Value::kText) return {truth(asked("StringType"))};
+  if (v.kind == Value::kNothing) return {truth(asked("NoneType"))};
+  if (v.kind != Value::kNumber || !as_tensor(v.expr->type)) c.unsupported("a question for the type of this value");
+  const DataType dtype = c.dtype(v.expr);
+  return {truth(asked(dtype.is_float() ? "FloatType" : dtype.is_bool() ? "BoolType" : "IntType"))};
+}
+
 // ---- numbers
 
 // A one-element tensor as a number, and the reverse.
@@ -339,6 +359,7 @@ constexpr ConverterEntry kScriptConverters[] = {
     {"aten.dim", axis_count},
     {"aten._shape_as_tensor", shape_tensor},
     {"aten.is_floating_point", is_real},
+    {"prim.isinstance", is_instance},
     {"aten.is_complex", never},
     {"aten.is_contiguous", always},
     {"prim.is_cuda", never},
