@@ -4,15 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <deque>
-#include <mutex>
-#include <shared_mutex>
 
 #include "base/checked.h"
 #include "base/format.h"
 #include "relay/ops/list.h"
 #include "relay/ops/program/memory.h"
-#include "relay/ops/typing.h"
 #include "relay/script_ops.h"
 
 namespace tilewright::relay {
@@ -78,32 +74,6 @@ const Type* oversized(const Type& type) {
 
 }  // namespace
 
-namespace {
-
-struct ScriptOps {
-  std::shared_mutex lock;
-  std::map<std::string, OpDef, std::less<>> ops;  // records stay where they are
-  std::map<const OpDef*, std::shared_ptr<const ScriptRelation>> relations;
-  std::deque<std::string> texts;
-};
-ScriptOps& script_ops() {
-  static auto* const kOps = new ScriptOps;  // never freed: relations may belong to an interpreter that has ended
-  return *kOps;
-}
-Result<std::vector<Value>> no_reference(const EvalArgs&) {
-  return type_error("an operator that a script defines has no reference result");
-}
-Result<Type> script_type(const OpDef& def, const TypeArgs& args) {
-  std::shared_ptr<const ScriptRelation> relation;  // only the pointer is copied: a copy of a relation needs its lock
-  {
-    std::shared_lock held(script_ops().lock);
-    if (auto it = script_ops().relations.find(&def); it != script_ops().relations.end()) relation = it->second;
-  }
-  return relation ? (*relation)(args) : Result<Type>(type_error("no relation gives the type of its calls"));
-}
-
-}  // namespace
-
 std::span<const OpDef> all_ops() { return table().ops; }
 
 const OpDef* find_op(std::string_view name) {
@@ -111,32 +81,6 @@ const OpDef* find_op(std::string_view name) {
   auto it =
       std::lower_bound(ops.begin(), ops.end(), name, [](const OpDef& op, std::string_view n) { return op.name < n; });
   return it != ops.end() && it->name == name ? &*it : find_script_op(name);
-}
-
-const char* kept_text(std::string text) {
-  std::unique_lock held(script_ops().lock);
-  return script_ops().texts.emplace_back(std::move(text)).c_str();
-}
-
-OpDef* define_script_op(const std::string& name, const std::string& doc) {
-  if (find_op(name)) return nullptr;
-  OpDef def;
-  def.name = kept_text(name);
-  def.doc = kept_text(doc);
-  def.evaluate = no_reference;
-  std::unique_lock held(script_ops().lock);
-  return &script_ops().ops.emplace(name, std::move(def)).first->second;
-}
-
-void set_script_relation(const OpDef& op, ScriptRelation relation) {
-  std::unique_lock held(script_ops().lock);
-  script_ops().relations[&op] = std::make_shared<const ScriptRelation>(std::move(relation));
-}
-
-OpDef* find_script_op(std::string_view name) {
-  std::shared_lock held(script_ops().lock);
-  auto it = script_ops().ops.find(name);
-  return it == script_ops().ops.end() ? nullptr : &it->second;
 }
 
 const TensorTypeNode& TypeArgs::tensor(size_t i) const {
@@ -253,7 +197,7 @@ Type type_for_free_sizes(const OpDef& def, const TypeArgs& args) {
 
 Result<Type> result_type(const OpDef& def, const TypeArgs& args) {
   if (def.infer_type) return def.infer_type(args);
-  if (!def.expand) return script_type(def, args);
+  if (!def.expand) return script_op_type(def, args);
   auto expanded = def.expand(args);
   if (expanded.ok()) return (*expanded)->type;
   if (expanded.error().code == ErrorCode::kFreeDimension)

@@ -15,6 +15,8 @@ using ScriptRelation = std::function<Result<Type>(const TypeArgs&)>;
 OpDef* define_script_op(const std::string& name, const std::string& doc);
 OpDef* find_script_op(std::string_view name);
 void set_script_relation(const OpDef& op, ScriptRelation relation);
+// The type of a call, by the relation; an error if there is none.
+Result<Type> script_op_type(const OpDef& op, const TypeArgs& args);
 // A copy that lives as long as the records, which refer to their texts.
 const char* kept_text(std::string text);
 
