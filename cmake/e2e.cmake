@@ -15,7 +15,7 @@ if(TARGET tilewright)
   endforeach()
   add_test(NAME e2e.quantized COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/e2e/quantized.py
            --tool $<TARGET_FILE:tilewright>)
-  set_tests_properties(e2e.quantized PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
+  set_tests_properties(e2e.quantized PROPERTIES COST 30 SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
   add_test(NAME conformance.onnx COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
            --tool $<TARGET_FILE:tilewright>)
   # A sample as C99; ./dev conformance --target c runs all of them.

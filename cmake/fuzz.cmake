@@ -38,5 +38,5 @@ if(TARGET model_runner)
   add_test(NAME conformance.optimised_models COMMAND ${beside} --models ${CMAKE_SOURCE_DIR}/.cache/models/ppocr_cls.onnx
            ${CMAKE_SOURCE_DIR}/.cache/zoo/mlp.onnx ${CMAKE_SOURCE_DIR}/.cache/zoo/espcn.onnx)
   set_tests_properties(fuzz.models fuzz.models_that_failed conformance.beside_onnxruntime conformance.optimised_models
-                       PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 400)
+                       PROPERTIES COST 20 SKIP_RETURN_CODE 77 TIMEOUT 400)
 endif()

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "driver/graphs.h"
 #include "driver/verify.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
@@ -14,13 +15,11 @@
 
 namespace tilewright::driver {
 namespace {
+
+using testing::input;
 using namespace relay;
 
-Expr input(const char* name, std::vector<int64_t> shape) {
-  return make_var(name, tensor_type(to_shape(shape), kFloat32));
-}
-
-void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
+void check_attention(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
   VerifyOptions options;
   options.build.target = target;
   options.build.jobs = 1;
@@ -32,33 +31,33 @@ void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
   EXPECT_LE(report->largest_output_error, 1) << (report->outputs.empty() ? "" : report->outputs[0]);
 }
 
-struct Case {
+struct AttentionCase {
   int64_t batch, heads, queries, keys, size, value_size;
 };
 
 // Operands as (B, H, S, D), the mask of the given shape.
-void check_plain(const Case& c, std::vector<int64_t> mask_shape = {}, const char* target = "llvm") {
+void check_plain(const AttentionCase& c, std::vector<int64_t> mask_shape = {}, const char* target = "llvm") {
   Expr q = input("q", {c.batch, c.heads, c.queries, c.size}), k = input("k", {c.batch, c.heads, c.keys, c.size}),
        v = input("v", {c.batch, c.heads, c.keys, c.value_size});
   std::vector<Expr> args{q, k, v};
   if (!mask_shape.empty()) args.push_back(input("mask", mask_shape));
-  check(args, call("nn.attention", args, make_attrs<AttentionAttrs>([&](auto& a) {
-                     a.num_heads = c.heads;
-                     a.scale = 0.25;
-                   })),
-        target);
+  check_attention(args, call("nn.attention", args, make_attrs<AttentionAttrs>([&](auto& a) {
+                               a.num_heads = c.heads;
+                               a.scale = 0.25;
+                             })),
+                  target);
 }
 
 TEST(Attention, TailsOfEveryExtent) {
-  for (Case c : {Case{1, 2, 16, 16, 32, 32},
-                 {1, 3, 37, 19, 24, 40},
-                 {2, 1, 40, 40, 15, 15},
-                 {1, 1, 9, 5, 3, 7},
-                 {1, 2, 70, 33, 64, 64}})
+  for (AttentionCase c : {AttentionCase{1, 2, 16, 16, 32, 32},
+                          {1, 3, 37, 19, 24, 40},
+                          {2, 1, 40, 40, 15, 15},
+                          {1, 1, 9, 5, 3, 7},
+                          {1, 2, 70, 33, 64, 64}})
     check_plain(c);
 }
 TEST(Attention, MasksOfEveryShape) {
-  const Case c{2, 3, 21, 18, 16, 16};
+  const AttentionCase c{2, 3, 21, 18, 16, 16};
   for (std::vector<int64_t> shape :
        {std::vector<int64_t>{2, 1, 1, 18}, {1, 1, 21, 18}, {2, 3, 21, 18}, {1, 3, 1, 1}, {1, 1, 21, 1}})
     check_plain(c, shape);
@@ -112,7 +111,7 @@ TEST(Attention, FusedFromAGraph) {
   Expr y = product(shares, repeated(cut(heads + kv_heads, kv_heads)), false);
   y = call("transpose", {y}, make_attrs<TransposeAttrs>([](auto& a) { a.axes = std::vector<int64_t>{0, 2, 1, 3}; }));
   y = call("reshape", {y}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = {1, tokens, heads * size}; }));
-  check({x}, y);
+  check_attention({x}, y);
   PassContext context;
   auto optimised = optimize(Module().with_main(make_function({x}, y)), context, Target());
   ASSERT_TRUE(optimised.ok()) << optimised.error().str();
@@ -136,7 +135,7 @@ TEST(Attention, MaskedFill) {
   Expr scores = call("where", {make_constant(later), make_scalar(-std::numeric_limits<double>::infinity()),
                                call("multiply", {product(q, k), make_scalar(0.3)})});
   Expr y = product(call("nn.softmax", {scores}, make_attrs<SoftmaxAttrs>([](auto& a) { a.axis = -1; })), v);
-  check({q, k, v}, y);
+  check_attention({q, k, v}, y);
   PassContext context;
   auto optimised = optimize(Module().with_main(make_function({q, k, v}, y)), context, Target());
   ASSERT_TRUE(optimised.ok()) << optimised.error().str();
@@ -150,7 +149,8 @@ TEST(Attention, HiddenKeys) {
     for (int64_t j = 0; j < 500; ++j)
       if (j < 50 * i) mask.set_double(i * 500 + j, -std::numeric_limits<double>::infinity());
   Expr q = input("q", {1, 1, 10, 16}), k = input("k", {1, 1, 500, 16}), v = input("v", {1, 1, 500, 16});
-  check({q, k, v}, call("nn.attention", {q, k, v, make_constant(mask)}, make_default_attrs<AttentionAttrs>()));
+  check_attention({q, k, v},
+                  call("nn.attention", {q, k, v, make_constant(mask)}, make_default_attrs<AttentionAttrs>()));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ using tilewright::testing::Said;
 using tilewright::testing::TempFolder;
 using tilewright::testing::write_file;
 
-const std::string kModel = TW_TEST_DATA "/onnx/convnet.onnx";
+const std::string kConvnet = TW_TEST_DATA "/onnx/convnet.onnx";
 const std::string kShape = "x=1x3x8x8";
 
 size_t entries(const std::string& folder) {
@@ -37,7 +37,7 @@ size_t entries(const std::string& folder) {
 
 TEST(BadInput, OfCompile) {
   TempFolder in, out;
-  const std::string bytes = read_file(kModel);
+  const std::string bytes = read_file(kConvnet);
   std::string strange = bytes;
   strange.replace(strange.find("Relu"), 4, "Rely");
   write_file(in / "cut.onnx", bytes.substr(0, bytes.size() / 2));
@@ -53,13 +53,13 @@ TEST(BadInput, OfCompile) {
       {{in / "text.onnx"}, kExitInput, "error[E201 MalformedModel]"},
       {{in / "strange.onnx"}, kExitInput, "error[E202 UnsupportedOp]"},
       {{in / "strange.onnx"}, kExitInput, "Rely"},
-      {{kModel, "--shape", "z=1x3x8x8"}, kExitInput, "error[E504 UnknownInput]"},
-      {{kModel, "--shape", "x=1x5x8x8"}, kExitInput, "error["},
-      {{kModel, "--shape", "x=banana"}, kExitUsage, "error[E101 InvalidArgument]"},
-      {{kModel, "--shapes", "x=1x3x8x8"}, kExitUsage, "did you mean --shape?"},
-      {{kModel, "--shape", kShape, "-o", "/proc/m.so"}, kExitBuild, "error[E103 CannotWrite]"},
-      {{kModel, "--shape", kShape, "-o", out / "no/m.so"}, kExitBuild, "error[E103 CannotWrite]"},
-      {{kModel, "--shape", kShape, "-o", out / "no/m.tar"}, kExitBuild, "error[E103 CannotWrite]"},
+      {{kConvnet, "--shape", "z=1x3x8x8"}, kExitInput, "error[E504 UnknownInput]"},
+      {{kConvnet, "--shape", "x=1x5x8x8"}, kExitInput, "error["},
+      {{kConvnet, "--shape", "x=banana"}, kExitUsage, "error[E101 InvalidArgument]"},
+      {{kConvnet, "--shapes", "x=1x3x8x8"}, kExitUsage, "did you mean --shape?"},
+      {{kConvnet, "--shape", kShape, "-o", "/proc/m.so"}, kExitBuild, "error[E103 CannotWrite]"},
+      {{kConvnet, "--shape", kShape, "-o", out / "no/m.so"}, kExitBuild, "error[E103 CannotWrite]"},
+      {{kConvnet, "--shape", kShape, "-o", out / "no/m.tar"}, kExitBuild, "error[E103 CannotWrite]"},
   };
   for (const auto& c : cases) {
     std::vector<std::string> words{"compile"};
@@ -88,7 +88,7 @@ TEST(BadInput, AFullDiskLeavesNoFile) {
         rlimit size{limit, limit};
         setrlimit(RLIMIT_FSIZE, &size);
         const std::string path = out / form;
-        std::vector<const char*> words{"tilewright", "compile",    program ? sizes.c_str() : kModel.c_str(),
+        std::vector<const char*> words{"tilewright", "compile",    program ? sizes.c_str() : kConvnet.c_str(),
                                        "-o",         path.c_str(), "--quiet"};
         if (!program) words.insert(words.end(), {"--shape", kShape.c_str()});
         _exit(tw_compiler_main(static_cast<int>(words.size()), words.data()));
@@ -110,7 +110,8 @@ TEST(BadInput, AFullDiskLeavesNoText) {
   std::filesystem::create_directory(out / "ir");
   const std::string text = TW_TEST_DATA "/classic/smallnet.relay";
   for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"compile", kModel, "--shape", kShape, "-o", out / "ir/m.so", "--dump-ir", out / "ir"},
+       {std::vector<std::string>{"compile", kConvnet, "--shape", kShape, "-o", out / "ir/m.so", "--dump-ir",
+                                 out / "ir"},
         std::vector<std::string>{"passes", "--run", "FoldConstant", text, "-o", out / "ir/m.txt"}}) {
     const pid_t child = fork();
     if (child == 0) {
@@ -151,17 +152,17 @@ TEST(BadInput, InterruptedWorkLeavesNothing) {
     std::vector<const char*> words;
     bool ends;
   } cases[] = {
-      {{program.c_str(), "compile", kModel.c_str(), "--shape", kShape.c_str(), "--no-kernel-cache", "--quiet", "-o",
+      {{program.c_str(), "compile", kConvnet.c_str(), "--shape", kShape.c_str(), "--no-kernel-cache", "--quiet", "-o",
         library.c_str(), nullptr},
        true},
-      {{program.c_str(), "verify", kModel.c_str(), "--shape", kShape.c_str(), "--no-kernel-cache", nullptr}, true},
+      {{program.c_str(), "verify", kConvnet.c_str(), "--shape", kShape.c_str(), "--no-kernel-cache", nullptr}, true},
       {{program.c_str(), "run", library.c_str(), "--repeat", "100000000", nullptr}, false},
   };
   int interrupted = 0;
   for (const auto& c : cases) {
     for (int delay_ms = 20; delay_ms < 320; delay_ms += c.ends ? 20 : 150) {
       if (!c.ends) {
-        ASSERT_EQ(command({"compile", kModel, "--shape", kShape, "-o", library, "--quiet"}).code, 0);
+        ASSERT_EQ(command({"compile", kConvnet, "--shape", kShape, "-o", library, "--quiet"}).code, 0);
       }
       const pid_t child = fork();
       if (child == 0) {
@@ -203,8 +204,8 @@ TEST(BadInput, WorkFoldersThatVanish) {
     const pid_t child = fork();
     if (child == 0) {
       dup2(open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-      execl(program.c_str(), program.c_str(), "compile", kModel.c_str(), "--shape", kShape.c_str(), "--no-kernel-cache",
-            "--quiet", "-o", library.c_str(), nullptr);
+      execl(program.c_str(), program.c_str(), "compile", kConvnet.c_str(), "--shape", kShape.c_str(),
+            "--no-kernel-cache", "--quiet", "-o", library.c_str(), nullptr);
       _exit(99);
     }
     int status = -1;
@@ -232,8 +233,8 @@ class CaseTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directories(folder_ / "cases/convnet/test_data_set_0");
-    std::filesystem::copy_file(kModel, folder_ / "cases/convnet/model.onnx");
-    ASSERT_EQ(command({"compile", kModel, "--shape", kShape, "-o", folder_ / "m.so", "--quiet"}).code, 0);
+    std::filesystem::copy_file(kConvnet, folder_ / "cases/convnet/model.onnx");
+    ASSERT_EQ(command({"compile", kConvnet, "--shape", kShape, "-o", folder_ / "m.so", "--quiet"}).code, 0);
     Model model(folder_ / "m.so");
     Executor executor(model, 1);
     std::vector<float> x(192);

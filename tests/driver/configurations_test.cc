@@ -51,11 +51,11 @@ Expr product(Expr a, Expr b) {
   return call("nn.batch_matmul", {a, b}, make_attrs<BatchMatmulAttrs>([](auto& m) { m.transpose_b = true; }));
 }
 
-struct Case {
+struct ConfiguredCase {
   std::vector<Expr> inputs;
   Expr body;
 };
-std::vector<Case> cases() {
+std::vector<ConfiguredCase> cases() {
   Expr x = input("x", {1, 16, 12, 10}), rows = input("r", {20, 48}), a = input("a", {2, 9, 33}),
        b = input("b", {2, 21, 33}), line = input("l", {1, 6, 40});
   return {{{x}, relu(bias(conv(relu(conv(x, 32, 16, 1, 1, 0)), 24, 32, 3, 1, 1), 24))},
@@ -80,7 +80,7 @@ TEST(Configurations, EveryListedOneIsAKernelThatAgreesWithTheReference) {
       options.build.target = target;
       options.build.jobs = 1;
       options.build.chooser = chooser;
-      for (const Case& c : cases()) {
+      for (const ConfiguredCase& c : cases()) {
         auto report = verify_module(Module().with_main(make_function(c.inputs, c.body)), options);
         ASSERT_TRUE(report.ok()) << report.error().str();
         for (const auto& m : report->mismatches) ADD_FAILURE() << n << ": " << m.kernel << " (" << m.step << ")";
@@ -91,7 +91,8 @@ TEST(Configurations, EveryListedOneIsAKernelThatAgreesWithTheReference) {
 }
 
 // What the steps of a module were configured as.
-std::vector<std::string> configured(const Case& c, std::shared_ptr<const KernelChooser> chooser, size_t* kernels) {
+std::vector<std::string> configured(const ConfiguredCase& c, std::shared_ptr<const KernelChooser> chooser,
+                                    size_t* kernels) {
   BuildOptions options;
   options.target = "llvm -mcpu=x86-64-v4";
   options.chooser = std::move(chooser);
@@ -116,7 +117,7 @@ TEST(Configurations, EveryFieldTellsKernelsApart) {
     mutable int calls = 0;
   };
   Expr a = input("a", {20, 48}), b = input("b", {20, 48});
-  const Case two{{a, b}, make_tuple({dense(a, 64, 48), dense(b, 64, 48)})};
+  const ConfiguredCase two{{a, b}, make_tuple({dense(a, 64, 48), dense(b, 64, 48)})};
   size_t alike = 0, apart = 0;
   configured(two, nullptr, &alike);
   const auto texts = configured(two, std::make_shared<Unrolls>(), &apart);

@@ -23,6 +23,12 @@ inline Expr ints(std::vector<int64_t> values) {
   return relay::make_constant(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(values.size())}, values));
 }
 
+// What is wrong with a call of `op`; nothing, where it has a type.
+inline std::string error_of(const char* op, std::vector<Expr> args, AttrsRef attrs = {}) {
+  auto made = relay::try_call(op, std::move(args), std::move(attrs));
+  return made.ok() ? "" : made.error().message;
+}
+
 // Compiles a module and compares; `target` widths other than the host's run wherever the host can.
 inline void check(const relay::Module& module, const char* target = "llvm") {
   VerifyOptions options;

@@ -40,10 +40,6 @@ TEST(MemoryPrograms, Compile) {
   for (const Expr& e : post_order(again->main())) EXPECT_FALSE(called_op(e) && is_memory_op(called_op(e)->name));
 }
 
-std::string error_of(const char* op, std::vector<Expr> args, AttrsRef attrs = {}) {
-  auto made = try_call(op, std::move(args), std::move(attrs));
-  return made.ok() ? "" : made.error().message;
-}
 TEST(MemoryPrograms, Refusals) {
   Expr x = input("x", {2}), p = make_var("p", x->type), f = make_function({p}, call("exp", {p}));
   EXPECT_EQ(error_of("vm.invoke_tvm_op", {f, make_tuple({x}), make_tuple({x})}), "");

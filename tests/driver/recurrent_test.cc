@@ -22,7 +22,7 @@ struct Layer {
   bool constant_weights = true;
 };
 
-void check(const Layer& l) {
+void check_recurrent(const Layer& l) {
   const std::string op = l.op;
   const bool lstm = op == "nn.lstm";
   const int64_t gates = lstm             ? 4
@@ -64,48 +64,50 @@ void check(const Layer& l) {
 
 TEST(Recurrent, EveryCellInEveryDirection) {
   for (const char* direction : {"forward", "reverse", "bidirectional"}) {
-    check({.op = "nn.lstm", .direction = direction});
-    check({.op = "nn.gru", .direction = direction});
-    check({.op = "nn.gru", .direction = direction, .linear_before_reset = true});
-    check({.op = "nn.rnn", .direction = direction});
+    check_recurrent({.op = "nn.lstm", .direction = direction});
+    check_recurrent({.op = "nn.gru", .direction = direction});
+    check_recurrent({.op = "nn.gru", .direction = direction, .linear_before_reset = true});
+    check_recurrent({.op = "nn.rnn", .direction = direction});
   }
 }
 TEST(Recurrent, SizesAndBatches) {
   for (int64_t hidden : {3, 16, 40})
     for (int64_t batch : {1, 5})
-      for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"}) check({.op = op, .batch = batch, .hidden = hidden});
+      for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"})
+        check_recurrent({.op = op, .batch = batch, .hidden = hidden});
 }
 TEST(Recurrent, OneStep) {
   for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"})
-    check({.op = op, .direction = "bidirectional", .steps = 1, .batch = 3, .hidden = 40});
-  check({.op = "nn.gru", .steps = 1, .hidden = 35, .linear_before_reset = true});
+    check_recurrent({.op = op, .direction = "bidirectional", .steps = 1, .batch = 3, .hidden = 40});
+  check_recurrent({.op = "nn.gru", .steps = 1, .hidden = 35, .linear_before_reset = true});
 }
 TEST(Recurrent, LongSequences) {
-  check({.op = "nn.lstm", .direction = "bidirectional", .steps = 300, .batch = 1, .inputs = 4, .hidden = 16});
-  check({.op = "nn.gru", .steps = 257, .batch = 1, .inputs = 4, .hidden = 16});
+  check_recurrent({.op = "nn.lstm", .direction = "bidirectional", .steps = 300, .batch = 1, .inputs = 4, .hidden = 16});
+  check_recurrent({.op = "nn.gru", .steps = 257, .batch = 1, .inputs = 4, .hidden = 16});
 }
 TEST(Recurrent, LengthsOfSamples) {
   for (const char* direction : {"forward", "bidirectional"})
     for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"})
-      check({.op = op, .direction = direction, .batch = 4, .lengths = {5, 0, 3, 1}});
+      check_recurrent({.op = op, .direction = direction, .batch = 4, .lengths = {5, 0, 3, 1}});
 }
 TEST(Recurrent, VariantsOfTheCells) {
-  check({.op = "nn.lstm", .peephole = true, .clip = 0.5});
-  check({.op = "nn.lstm",
-         .direction = "bidirectional",
-         .input_forget = true,
-         .activations = {"HardSigmoid", "Relu", "Softsign", "Sigmoid", "ScaledTanh", "Elu"}});
-  check({.op = "nn.gru", .activations = {"HardSigmoid", "LeakyRelu"}});
-  check({.op = "nn.rnn", .activations = {"Softplus"}});
+  check_recurrent({.op = "nn.lstm", .peephole = true, .clip = 0.5});
+  check_recurrent({.op = "nn.lstm",
+                   .direction = "bidirectional",
+                   .input_forget = true,
+                   .activations = {"HardSigmoid", "Relu", "Softsign", "Sigmoid", "ScaledTanh", "Elu"}});
+  check_recurrent({.op = "nn.gru", .activations = {"HardSigmoid", "LeakyRelu"}});
+  check_recurrent({.op = "nn.rnn", .activations = {"Softplus"}});
 }
 TEST(Recurrent, WeightsThatAreInputs) {
   for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"})
     for (int64_t hidden : {5, 32})
-      check({.op = op, .direction = "bidirectional", .hidden = hidden, .constant_weights = false});
+      check_recurrent({.op = op, .direction = "bidirectional", .hidden = hidden, .constant_weights = false});
 }
 TEST(Recurrent, NarrowerVectors) {
   for (const char* target : {"llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"})
-    for (const char* op : {"nn.lstm", "nn.gru"}) check({.op = op, .batch = 3, .hidden = 20, .target = target});
+    for (const char* op : {"nn.lstm", "nn.gru"})
+      check_recurrent({.op = op, .batch = 3, .hidden = 20, .target = target});
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace tilewright {
 namespace {
 
 using namespace tilewright::testing;
-const std::string kClassic = TW_TEST_DATA "/classic/";
+const std::string kClassicFiles = TW_TEST_DATA "/classic/";
 
 std::vector<float> floats(const runtime::NamedTensor& t) {
   std::vector<float> out(t.data.size() / sizeof(float));
@@ -27,7 +27,7 @@ std::vector<float> floats(const runtime::NamedTensor& t) {
 struct Classic {
   std::vector<float> x, out;
   Classic() {
-    const std::string file = read_file(kClassic + "smallnet_io.params");
+    const std::string file = read_file(kClassicFiles + "smallnet_io.params");
     auto tensors = runtime::read_params_file(std::as_bytes(std::span(file)));
     EXPECT_TRUE(tensors.ok());
     for (const auto& t : *tensors) (t.name == "x" ? x : out) = floats(t);
@@ -43,8 +43,8 @@ TEST(RelayFile, WhatTheClassicStackSavedGivesItsResults) {
   TempFolder folder;
   const Classic classic;
   for (const char* name : {"smallnet.relay", "smallnet.json"}) {
-    const Said said =
-        command({"compile", kClassic + name, "--params", kClassic + "smallnet.params", "-o", folder / "net.so"});
+    const Said said = command(
+        {"compile", kClassicFiles + name, "--params", kClassicFiles + "smallnet.params", "-o", folder / "net.so"});
     ASSERT_EQ(said.code, 0) << said.error;
     EXPECT_NE(said.out.find("input  x: float32 1x3x32x32\n"), std::string::npos) << said.out;
     Model model(folder / "net.so");
@@ -55,17 +55,18 @@ TEST(RelayFile, WhatTheClassicStackSavedGivesItsResults) {
     near(executor.output<float>(0), classic.out);
   }
   CompileOptions options;
-  options.params = kClassic + "smallnet.params";
-  compile(kClassic + "smallnet.relay", folder / "cpp.so", options);
+  options.params = kClassicFiles + "smallnet.params";
+  compile(kClassicFiles + "smallnet.relay", folder / "cpp.so", options);
   EXPECT_EQ(read_file(folder / "cpp.so").size(), read_file(folder / "net.so").size());
-  const Said verified = command({"verify", kClassic + "smallnet.relay", "--params", kClassic + "smallnet.params"});
+  const Said verified =
+      command({"verify", kClassicFiles + "smallnet.relay", "--params", kClassicFiles + "smallnet.params"});
   EXPECT_EQ(verified.code, 0) << verified.out << verified.error;
 }
 
 // Without weights they are inputs; with a part of them, the others are.
 TEST(RelayFile, WeightsThatAreNotGivenAreInputs) {
   TempFolder folder;
-  ASSERT_EQ(command({"compile", kClassic + "smallnet.relay", "-o", folder / "net.so", "--quiet"}).code, 0);
+  ASSERT_EQ(command({"compile", kClassicFiles + "smallnet.relay", "-o", folder / "net.so", "--quiet"}).code, 0);
   EXPECT_EQ(Model(folder / "net.so").inputs().size(), 10u);
 }
 
@@ -113,12 +114,12 @@ def @main(%n: int32) -> int32 { @sum(%n, 0) }
 
 TEST(RelayFile, WrongOnesAreErrors) {
   TempFolder folder;
-  write_file(folder / "cut.relay", read_file(kClassic + "smallnet.relay").substr(0, 900));
-  write_file(folder / "cut.json", read_file(kClassic + "smallnet.json").substr(0, 9000));
+  write_file(folder / "cut.relay", read_file(kClassicFiles + "smallnet.relay").substr(0, 900));
+  write_file(folder / "cut.json", read_file(kClassicFiles + "smallnet.json").substr(0, 9000));
   write_file(folder / "other.json", "{\"a\": 1}");
-  write_file(folder / "cut.params", read_file(kClassic + "smallnet.params").substr(0, 900));
+  write_file(folder / "cut.params", read_file(kClassicFiles + "smallnet.params").substr(0, 900));
   write_file(folder / "empty.relay", "#[version = \"0.0.5\"]\n");
-  const std::string net = kClassic + "smallnet.relay", weights = kClassic + "smallnet.params";
+  const std::string net = kClassicFiles + "smallnet.relay", weights = kClassicFiles + "smallnet.params";
   struct {
     std::vector<std::string> words;
     const char* error;
@@ -126,7 +127,7 @@ TEST(RelayFile, WrongOnesAreErrors) {
       {{folder / "cut.relay"}, "E303"},
       {{folder / "cut.json"}, "E303"},
       {{folder / "other.json"}, "E201"},
-      {{kClassic + "smallnet_graph.json"}, "E201"},
+      {{kClassicFiles + "smallnet_graph.json"}, "E201"},
       {{folder / "none.relay"}, "E102"},
       {{folder / "empty.relay"}, "main"},
       {{net, "--params", folder / "none.params"}, "E102"},

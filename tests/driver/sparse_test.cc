@@ -186,10 +186,6 @@ TEST(Sparse, Conv2D) {
     }
 }
 
-std::string error_of(const char* op, std::vector<Expr> args, AttrsRef attrs = {}) {
-  auto made = try_call(op, std::move(args), std::move(attrs));
-  return made.ok() ? "" : made.error().message;
-}
 TEST(Sparse, Refusals) {
   Expr x = input("x", {3, 8}), w = input("w", {2, 16, 1}), at = ints({0, 7}), from = ints({0, 1, 2});
   EXPECT_EQ(error_of("nn.sparse_dense", {x, w, at, from}), "");

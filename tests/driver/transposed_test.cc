@@ -13,13 +13,13 @@ using testing::input;
 using testing::relu;
 using Sizes = std::vector<int64_t>;
 
-struct Case {
+struct TransposedCase {
   Sizes data;
   int64_t out_per_group;
   Sizes kernel, strides, padding, output_padding{0, 0};
   int64_t groups = 1;
 };
-Expr transposed(const Expr& x, const Case& c) {
+Expr transposed(const Expr& x, const TransposedCase& c) {
   Expr y = call("nn.conv2d_transpose", {x, constant({c.data[1], c.out_per_group, c.kernel[0], c.kernel[1]})},
                 make_attrs<Conv2DTransposeAttrs>([&](auto& a) {
                   a.strides = c.strides, a.padding = c.padding, a.output_padding = c.output_padding;
@@ -29,8 +29,8 @@ Expr transposed(const Expr& x, const Case& c) {
   return relu(testing::bias(y, c.out_per_group * c.groups));
 }
 
-void check_all(const std::vector<Case>& cases, const std::string& implementation) {
-  for (const Case& c : cases)
+void check_all(const std::vector<TransposedCase>& cases, const std::string& implementation) {
+  for (const TransposedCase& c : cases)
     for (const char* target : {"llvm", "llvm -mcpu=x86-64-v3"}) {
       SCOPED_TRACE(shape_str(c.data) + " " + shape_str(c.kernel) + " " + target);
       Expr x = input("x", c.data);
@@ -38,7 +38,7 @@ void check_all(const std::vector<Case>& cases, const std::string& implementation
       check({x}, y, target);
       BuildOptions options;
       options.target = target;
-      auto built = build(Module().with_main(make_function({x}, y)), options);
+      auto built = build(relay::Module().with_main(make_function({x}, y)), options);
       ASSERT_TRUE(built.ok()) << built.error().str();
       bool found = false;
       for (const auto& step : built->lowered.plan.steps) found |= step.implementation == implementation;

@@ -34,7 +34,7 @@ relay::Module model() {
   y = relu(conv(y, 32, 64, 1, 1, 0));
   y = call("nn.batch_flatten", {call("nn.global_avg_pool2d", {y})});
   y = call("nn.dense", {y, constant({40, 32})});
-  return Module().with_main(make_function({x}, y));
+  return relay::Module().with_main(make_function({x}, y));
 }
 
 std::vector<Task> tasks_of(const relay::Module& module, const std::string& target = "llvm") {
@@ -118,7 +118,7 @@ double best_run(const relay::Module& module, std::shared_ptr<const lower::Kernel
 
 TEST(Tuning, TheWorstConfigurationByARecordIsSlower) {
   Expr x = input("x", {1, 64, 28, 28});
-  const relay::Module module = Module().with_main(make_function({x}, conv(x, 64, 64, 3, 1, 1)));
+  const relay::Module module = relay::Module().with_main(make_function({x}, conv(x, 64, 64, 3, 1, 1)));
   const auto tasks = tasks_of(module);
   ASSERT_EQ(tasks.size(), 1U);
   auto forced = std::make_shared<tune::RecordChooser>(

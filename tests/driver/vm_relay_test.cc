@@ -16,8 +16,8 @@ Result<relay::Module> parse(const std::string& text) { return relay::parse_modul
 
 // Runs main on the VM (through the program's bytes) and in the interpreter.
 // `plain` says the same without what the interpreter lacks (closures, data types); empty: the text itself.
-void check(const std::string& text, std::vector<Tensor> inputs, size_t regions = SIZE_MAX,
-           const std::string& plain = "") {
+void check_program(const std::string& text, std::vector<Tensor> inputs, size_t regions = SIZE_MAX,
+                   const std::string& plain = "") {
   auto module = parse(text);
   ASSERT_TRUE(module.ok()) << module.error().str();
   auto program = vm_program(*module, {});
@@ -58,27 +58,27 @@ Tensor data(std::vector<int64_t> shape, uint64_t seed = 3) { return random_tenso
 Tensor number(float v) { return Tensor::scalar<float>(kFloat32, v); }
 
 TEST(VmRelay, OneRegionWithoutControlFlow) {
-  check("def @main(%x: Tensor[(?, 8), float32]) { %0 = nn.relu(%x); %1 = sum(%0, axis=[1]); (%0, exp(%1)) }",
-        {data({5, 8})}, 1);
+  check_program("def @main(%x: Tensor[(?, 8), float32]) { %0 = nn.relu(%x); %1 = sum(%0, axis=[1]); (%0, exp(%1)) }",
+                {data({5, 8})}, 1);
 }
 
 // As many results as the values say, between regions, and what is computed from them.
 TEST(VmRelay, ResultsAsLargeAsTheValuesSay) {
   const Tensor x = data({3, 5});
-  check(
+  check_program(
       "def @main(%x: Tensor[(?, 5), float32]) {\n  %0 = nn.relu(%x);\n  %1 = argwhere(%0);\n"
       "  %2 = multiply(%1, 2i64);\n  (%1, sum(%2), gather_nd(%0, transpose(%1), index_rank=2))\n}",
       {x});
-  check("def @main(%x: Tensor[(), float32]) { argwhere(%x) }", {number(1)});
-  check("def @main(%x: Tensor[(), float32]) { argwhere(%x) }", {number(0)});
+  check_program("def @main(%x: Tensor[(), float32]) { argwhere(%x) }", {number(1)});
+  check_program("def @main(%x: Tensor[(), float32]) { argwhere(%x) }", {number(0)});
   const Tensor repeated = Tensor::from<int32_t>(kInt32, {2, 4}, std::vector<int32_t>{7, 3, 7, -1, 3, 3, 9, 7});
   for (const char* how : {"", ", sorted=False", ", axis=1", ", axis=-1, sorted=False"})
-    check("def @main(%x: Tensor[(2, ?), int32]) {\n  %0 = unique(%x" + std::string(how) +
-              ");\n  (add(%0.0, 1), %0.1, %0.2, cast(%0.3, dtype=\"float32\"))\n}",
-          {repeated});
+    check_program("def @main(%x: Tensor[(2, ?), int32]) {\n  %0 = unique(%x" + std::string(how) +
+                      ");\n  (add(%0.0, 1), %0.1, %0.2, cast(%0.3, dtype=\"float32\"))\n}",
+                  {repeated});
   // Inside a branch, and where the result has nothing in it.
   for (float limit : {-100.0f, 100.0f})
-    check(
+    check_program(
         "def @main(%x: Tensor[(?, 5), float32], %limit: Tensor[(), float32]) {\n  %0 = greater(%x, %limit);\n"
         "  if (less(%limit, 0f)) { cast(argwhere(%0), dtype=\"float32\") } else { cast(argwhere(%0), "
         "dtype=\"float32\") }\n}",
@@ -91,11 +91,11 @@ TEST(VmRelay, BranchesOnResults) {
       "  %0 = sum(%x);\n  %1 = less(%0, %limit);\n  %2 = nn.relu(%x);\n"
       "  if (%1) { add(%2, %x) } else { multiply(%2, negative(%x)) }\n}";
   for (float limit : {-100.0f, 100.0f})
-    for (int64_t n : {1, 6}) check(text, {data({n, 8}), number(limit)});
+    for (int64_t n : {1, 6}) check_program(text, {data({n, 8}), number(limit)});
 }
 
 TEST(VmRelay, References) {
-  check(
+  check_program(
       "def @main(%x: Tensor[(3), float32]) {\n  let %r = ref(%x);\n  let %a = ref_read(%r);\n  let %u = ref_write(%r, "
       "add(%a, %a));\n"
       "  let %b = ref_read(%r);\n  let %w = ref_write(%r, multiply(%b, %a));\n  (%a, %b, ref_read(%r))\n}",
@@ -103,7 +103,7 @@ TEST(VmRelay, References) {
 }
 
 TEST(VmRelay, RecursionOverGlobals) {
-  check(
+  check_program(
       "def @halve(%x: Tensor[(), float32], %n: Tensor[(), int64]) -> Tensor[(), float32] {\n"
       "  if (less(%x, 1f)) { %x } else { @halve(multiply(%x, 0.5f), %n) }\n}\n"
       "def @main(%x: Tensor[(), float32], %n: Tensor[(), int64]) { add(@halve(%x, %n), 10f) }",
@@ -132,7 +132,7 @@ TEST(VmRelay, LoopsOfManySteps) {
 }
 
 TEST(VmRelay, ClosuresCapture) {
-  check(
+  check_program(
       "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) {\n"
       "  let %scale = add(%y, 1f);\n"
       "  let %f = fn (%a: Tensor[(4), float32]) -> Tensor[(4), float32] { multiply(%a, %scale) };\n"
@@ -143,7 +143,7 @@ TEST(VmRelay, ClosuresCapture) {
 }
 
 TEST(VmRelay, DataTypesAndMatch) {
-  check(
+  check_program(
       "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
       "def @total(%list: List[Tensor[(4), float32]]) -> Tensor[(4), float32] {\n"
       "  match (%list) {\n    Cons(%head, %tail) => add(%head, @total(%tail)),\n    Nil => zeros(shape=[4], "

@@ -49,10 +49,6 @@ TEST(ClassicWinograd, Compiles) {
   for (int64_t tile : {2, 4, 6}) check({x}, relu(bias(tiled(x, constant({16, 8, 3, 3}), tile, 3), 16)));
 }
 
-std::string error_of(const char* op, std::vector<Expr> args, AttrsRef attrs) {
-  auto made = try_call(op, std::move(args), std::move(attrs));
-  return made.ok() ? "" : made.error().message;
-}
 TEST(ClassicWinograd, Refusals) {
   auto of = [](std::vector<int64_t> x, std::vector<int64_t> w, auto fill) {
     return error_of("nn.contrib_conv2d_winograd_without_weight_transform", {input("x", x), input("w", w)},
