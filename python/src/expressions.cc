@@ -165,12 +165,8 @@ void bind_makers(nb::module_& m) {
         std::vector<Expr> vars = exprs_of(params);
         for (const Expr& v : vars)
           if (!as<VarNode>(v)) throw nb::type_error("the parameters of a function are variables");
-        const Type declared = type_of(result);
-        if (declared && !types_agree(declared, expr_of(body)->type))
-          raise(Diagnostic(ErrorCode::kTypeMismatch, format("the function returns {}, its body is {}",
-                                                            type_str(declared), type_str(expr_of(body)->type))));
         return Expr(make_node<FunctionNode>(std::move(vars), expr_of(body), dict_attrs_of(attrs), span_of(span),
-                                            types_of(variables), declared));
+                                            types_of(variables), type_of(result)));
       },
       any, any, any, any, any, any);
   m.def(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions and modules in both directions: called from Python, and implemented in Python.
 #include <cstring>
+#include <unordered_map>
 
 #include "handles.h"
 
@@ -125,6 +126,26 @@ void free_python(void* object) {
   Py_DECREF(static_cast<PyObject*>(object));
 }
 
+// Objects that travel as functions, by the function; guarded by Python's lock.
+std::unordered_map<const tw_function*, PyObject*>& held_objects() {
+  static auto* objects = new std::unordered_map<const tw_function*, PyObject*>();
+  return *objects;
+}
+
+int32_t call_held(void*, const tw_value*, int32_t, tw_value*) {
+  return tw_set_last_error(101, "an object of Python is no function", nullptr, "");
+}
+
+void free_held(void* context) {
+  auto* function = static_cast<tw_function**>(context);
+  if (Py_IsInitialized()) {
+    nb::gil_scoped_acquire gil;
+    auto entry = held_objects().extract(*function);
+    if (!entry.empty()) Py_DECREF(entry.mapped());
+  }
+  delete function;
+}
+
 nb::object call(const FunctionHandle& function, nb::args args) {
   Borrowed borrowed;
   std::vector<tw_value> values;
@@ -190,6 +211,18 @@ FunctionHandle function_of(nb::handle callable) {
   check(tw_function_create(call_python, callable.ptr(), free_python, &out));
   callable.inc_ref();
   return FunctionHandle(out);
+}
+
+FunctionHandle held(nb::handle object) {
+  auto* context = new tw_function*(nullptr);
+  check(tw_function_create(call_held, context, free_held, context));
+  held_objects()[*context] = nb::borrow(object).release().ptr();
+  return FunctionHandle(*context);
+}
+
+nb::object held_object(const tw_function* function) {
+  auto it = held_objects().find(function);
+  return it == held_objects().end() ? nb::object() : nb::borrow(it->second);
 }
 
 void bind_functions(nb::module_& m) {

@@ -30,7 +30,10 @@ using ModuleHandle = Handle<tw_module, tw_module_retain, tw_module_free>;
 inline constexpr int32_t kFirstRemoteDevice = 128;
 // A function that calls a Python callable; exceptions are passed to the caller.
 FunctionHandle function_of(nb::handle callable);
-bool is_device(nb::handle object);  // a tilewright.Device, which is also a tuple
+// An object that has no form in the C interface travels as a function that nobody can call, and arrives as itself.
+FunctionHandle held(nb::handle object);
+nb::object held_object(const tw_function* function);  // null for other functions
+bool is_device(nb::handle object);                    // a tilewright.Device, which is also a tuple
 void bind_values(nb::module_& m);
 
 }  // namespace tilewright::python

@@ -95,6 +95,7 @@ Module bind_params(const Module& module, const Arrays& params) {
 std::string text_of(const Module& self, bool metadata, const nb::object& annotate = nb::none()) {
   TextOptions options;
   options.metadata = metadata;
+  options.classic_names = true;
   if (!annotate.is_none())
     options.annotate = [&](const Expr& e) { return nb::cast<std::string>(nb::str(annotate(wrap(e)))); };
   return print_module(self, options).text;

@@ -7,6 +7,7 @@
 #include "relay/op.h"
 #include "relay/structural.h"
 #include "relay/text_literal.h"
+#include "relay/unify.h"
 #include "tir/text.h"
 
 namespace tilewright::python {
@@ -306,7 +307,21 @@ void bind_types(nb::module_& m) {
   m.def("variable_type", [](const std::string& name) { return variable_type(name); });
   m.def(
       "data_type", [](const std::string& name, nb::object args) { return data_type(name, types_of(args)); }, any, any);
-  m.def("incomplete_type", [] { return incomplete_type(); });
+  m.def("incomplete_type", [] { return Type(make_node<IncompleteTypeNode>()); });
+  m.def("is_complete", [](const Type& t) { return is_complete(t); });
+  m.def("substitute_types", [](const Type& t, nb::dict values) {
+    TypeMap map;
+    for (auto [variable, value] : values) map[nb::cast<const Type&>(variable).get()] = type_of(nb::borrow(value));
+    return wrap(substitute_types(t, map));
+  });
+  nb::class_<relay::Unifier>(m, "Unifier", "Finds what unknown types stand for")
+      .def(nb::init<>())
+      .def("unify",
+           [](relay::Unifier& self, const Type& a, const Type& b) {
+             if (std::string clash = self.unify(a, b); !clash.empty())
+               raise(Diagnostic(ErrorCode::kTypeMismatch, clash));
+           })
+      .def("resolved", [](const relay::Unifier& self, const Type& t) { return wrap(self.resolved(t)); });
 
   nb::class_<AttrsRef>(m, "Attrs", "The attributes of a call: `attrs.strides`, `attrs[\"strides\"]`")
       .def_prop_ro("_fields",

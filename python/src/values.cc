@@ -8,8 +8,15 @@
 namespace tilewright::python {
 namespace {
 
-// tilewright.classic's NDArray and Device, which are written in Python; without it arrays are numpy's.
-PyObject *ndarray_type = nullptr, *device_type = nullptr;
+// tilewright.classic's NDArray, Device and Map, which are written in Python; without it arrays are numpy's.
+PyObject *ndarray_type = nullptr, *device_type = nullptr, *map_type = nullptr;
+
+// An object of a class of this package: an expression, a type, a module of the graph IR, a target ...
+bool is_own(nb::handle object) {
+  nb::object module =
+      nb::getattr(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))), "__module__", nb::none());
+  return nb::isinstance<nb::str>(module) && std::string_view(nb::cast<const char*>(module)).starts_with("tilewright.");
+}
 
 nb::dlpack::dtype numpy_dtype(DLDataType t) {
   bool known = t.code == kDLInt || t.code == kDLUInt || t.code == kDLFloat || t.code == kDLBool || t.code == kDLComplex;
@@ -140,6 +147,8 @@ tw_value Borrowed::value(nb::handle object) {
       return v;
     }
   }
+  if (PyDict_CheckExact(object.ptr()) && map_type) return value(objects_.emplace_back(nb::borrow(map_type)(object)));
+  if (is_own(object)) return value(objects_.emplace_back(nb::cast(held(object))));
   if (PyIndex_Check(object.ptr())) {                             // includes numpy's integers
     nb::object index = nb::steal(PyNumber_Index(object.ptr()));  // fails for arrays of strings, for example
     if (!index.is_valid()) throw nb::python_error();
@@ -203,6 +212,10 @@ nb::object to_python(const tw_value& v, bool owned) {
       return list;
     }
     case TW_FUNCTION:
+      if (nb::object object = held_object(v.as.function); object.is_valid()) {
+        if (owned) tw_function_free(v.as.function);
+        return object;
+      }
       return nb::cast(FunctionHandle(owned ? v.as.function : tw_function_retain(v.as.function)));
     case TW_MODULE:
       return nb::cast(ModuleHandle(owned ? v.as.module : tw_module_retain(v.as.module)));
@@ -241,9 +254,10 @@ void bind_values(nb::module_& m) {
                                            self.tensor.device.device_id);
                    })
       .def_prop_ro("data", [](const RemoteTensor& self) { return reinterpret_cast<uintptr_t>(self.tensor.data); });
-  m.def("_set_types", [](nb::object ndarray, nb::object device) {  // never released
+  m.def("_set_types", [](nb::object ndarray, nb::object device, nb::object map) {  // never released
     ndarray_type = ndarray.release().ptr();
     device_type = device.release().ptr();
+    map_type = map.release().ptr();
   });
 }
 

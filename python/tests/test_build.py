@@ -136,8 +136,8 @@ class Builds(unittest.TestCase):
 
     def test_params_in_every_way(self):
         for given in (relay.build(self.mod, "llvm", params=self.params), relay.build(self.mod, "llvm", "llvm", self.params),
-                      relay.build(tw.IRModule.from_expr(relay.build_module.bind_params_by_name(self.mod["main"], self.params))),
-                      relay.build(relay.build_module.bind_params_by_name(self.mod, self.params))):
+                      relay.build(tw.IRModule.from_expr(relay.build_module.bind_params_by_name(self.mod["main"], self.params)), "llvm"),
+                      relay.build(relay.build_module.bind_params_by_name(self.mod, self.params), "llvm")):
             np.testing.assert_allclose(run(given, x=X), EXPECTED, rtol=1e-6)
         free = relay.build(self.mod, "llvm")
         module = graph_executor.GraphModule(free["default"](tw.cpu()))

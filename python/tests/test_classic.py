@@ -47,16 +47,16 @@ class PassContexts(unittest.TestCase):
         with transform.PassContext(opt_level=0):
             with transform.PassContext(opt_level=3, disabled_pass=["FoldConstant"], required_pass=["SimplifyExpr"]):
                 self.assertEqual(transform.PassContext.current().opt_level, 3)
-                records = {name: (ran, why) for name, ran, _, _, why in relay.build(mod).pass_records}
+                records = {name: (ran, why) for name, ran, _, _, why in relay.build(mod, "llvm").pass_records}
             self.assertEqual(transform.PassContext.current().opt_level, 0)
         self.assertEqual(records["FoldConstant"], (False, "disabled"))
         self.assertTrue(records["SimplifyExpr"][0])
         with transform.PassContext(disabled_pass=["NoSuchPass"]), self.assertRaises(tw.Error) as raised:
-            relay.build(mod)
+            relay.build(mod, "llvm")
         self.assertEqual(raised.exception.code, 305)
         with transform.PassContext(config={"relay.FuseOps.max_depth": 1}):
-            kernels = len(relay.build(mod)._built.kernels)
-        self.assertGreater(kernels, len(relay.build(mod)._built.kernels))
+            kernels = len(relay.build(mod, "llvm")._built.kernels)
+        self.assertGreater(kernels, len(relay.build(mod, "llvm")._built.kernels))
 
     def test_passes_by_name(self):
         arguments = {"AnnotateTarget": ["unit"], "InlineCompilerFunctionsBoundTo": [[]], "ConvertLayout": [{"nn.conv2d": ["NHWC", "default"]}], "DenseToSparse": [["w"], [[3, 16, 1, 3, 3]]], "SimplifyFCTranspose": [["w"]],
@@ -145,7 +145,7 @@ class Instruments(unittest.TestCase):
                 calls.append(("after", info.name, "@main" in mod.astext()))
 
         with transform.PassContext(opt_level=3, instruments=[Recorder()]):
-            lib = relay.build(relay.frontend.from_onnx(model_bytes())[0])
+            lib = relay.build(relay.frontend.from_onnx(model_bytes())[0], "llvm")
         np.testing.assert_allclose(run(lib, x=X), EXPECTED, rtol=1e-6)
         self.assertEqual((calls[0], calls[-1]), ("enter", "exit"))
         self.assertIn(("before", "FuseOps", True), calls)
@@ -157,7 +157,7 @@ class Instruments(unittest.TestCase):
         printing = PassPrintingInstrument(print_before_pass_names=["FuseOps"], print_after_pass_names=["FuseOps"])
         out = io.StringIO()
         with contextlib.redirect_stdout(out), transform.PassContext(opt_level=3, instruments=[timing, printing]):
-            relay.build(relay.frontend.from_onnx(model_bytes())[0])
+            relay.build(relay.frontend.from_onnx(model_bytes())[0], "llvm")
             report = timing.render()
         self.assertRegex(report, r"FuseOps: \d+us \[\d+us\] \(.*%\)")
         self.assertEqual(timing.render(), "")
@@ -170,7 +170,7 @@ class Instruments(unittest.TestCase):
                 raise ZeroDivisionError("in an instrument")
 
         with self.assertRaises(ZeroDivisionError), transform.PassContext(instruments=[Failing()]):
-            relay.build(relay.frontend.from_onnx(model_bytes())[0])
+            relay.build(relay.frontend.from_onnx(model_bytes())[0], "llvm")
         left = []
 
         class Entered(tw.ir.instrument.PassInstrument):
@@ -227,12 +227,12 @@ class Relay(unittest.TestCase):
         np.testing.assert_allclose(run(lib, x=X), EXPECTED, rtol=1e-6)
         np.testing.assert_allclose(run(relay.build(mod, "llvm"), x=X, w=np.ascontiguousarray(W.T), b=B), EXPECTED, rtol=1e-6)
         bound = relay.Function([x], relay.bind(func.body, {w: relay.const(np.ascontiguousarray(W.T)), "b": relay.const(B)}))
-        np.testing.assert_allclose(run(relay.build(tw.IRModule.from_expr(bound)), x=X), EXPECTED, rtol=1e-6)
+        np.testing.assert_allclose(run(relay.build(tw.IRModule.from_expr(bound), "llvm"), x=X), EXPECTED, rtol=1e-6)
         self.assertEqual(relay.nn.dense(x, w).checked_type, relay.TensorType((2, 4), "float32"))
         self.assertEqual(tw.IRModule.from_text(mod.astext()), mod)
         parts = relay.split(x, 2, axis=0)
         joined = relay.concatenate([parts[1] + 1.0, -parts[0] / 2.0], axis=0)
-        got = run(relay.build(tw.IRModule.from_expr(relay.Function([x], joined))), x=X)
+        got = run(relay.build(tw.IRModule.from_expr(relay.Function([x], joined)), "llvm"), x=X)
         np.testing.assert_allclose(got, np.concatenate([X[1:] + 1, -X[:1] / 2]), rtol=1e-6)
         with self.assertRaises(tw.Error):
             relay.transform.InferType()(tw.IRModule.from_expr(relay.Function([x, w], relay.add(x, w))))

@@ -163,7 +163,7 @@ class Package(unittest.TestCase):
             cached = {n: os.stat(os.path.join(folder, n)).st_mtime_ns for n in os.listdir(folder) if n != "ir"}
             self.assertGreater(len(cached), 0)
             self.assertGreater(len(os.listdir(os.path.join(folder, "ir"))), 3)
-            classic.relay.build(classic.relay.frontend.from_onnx(model_bytes())[0], kernel_cache=False)
+            classic.relay.build(classic.relay.frontend.from_onnx(model_bytes())[0], "llvm", kernel_cache=False)
             self.assertEqual({n for n in os.listdir(folder)} - {"ir"}, set(cached))
         for wrong, code in ((dict(disabled_passes=["Nope"]), 305), (dict(config={"nope": 1}), 101)):
             with self.assertRaises(tw.Error) as raised:
@@ -175,7 +175,7 @@ class Package(unittest.TestCase):
 
     def test_opt_level_0_gives_the_same(self):
         with classic.transform.PassContext(opt_level=0):
-            lib = classic.relay.build(classic.relay.frontend.from_onnx(model_bytes())[0])
+            lib = classic.relay.build(classic.relay.frontend.from_onnx(model_bytes())[0], "llvm")
         executor = classic.contrib.graph_executor.GraphModule(lib["default"](classic.cpu()))
         executor.run(x=X)
         np.testing.assert_allclose(executor.get_output(0).numpy(), EXPECTED, rtol=1e-6)

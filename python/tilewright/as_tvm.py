@@ -145,7 +145,7 @@ def _absent(name: str, error: Exception | None = None) -> "_Absent | None":
 # Classic modules whose content is in another module here.
 _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "contrib.utils", "ndarray": "runtime.ndarray",
           "relay.backend.executor_factory": "relay.executor_factory",
-          "relay.backend.te_compiler": "relay.te_compiler", "relay.backend._backend": "relay.build_module",
+          "relay.backend.te_compiler": "relay.te_compiler",
           "relay.backend.graph_executor_factory": "relay.executor_factory", "runtime.executor.aot_executor": "runtime.executor",
           "relay.backend.vm": "relay.vm", "runtime.packed_func": "registry", "runtime.device": "runtime.ndarray", "runtime.params": "runtime.module",
           "runtime.object": "runtime.container", "runtime.object_generic": "runtime.container", "runtime._ffi_api": "runtime",

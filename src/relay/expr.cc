@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/format.h"
+#include "relay/infer_type.h"
 #include "relay/op.h"
 
 namespace tilewright::relay {
@@ -52,8 +53,11 @@ Span make_span(std::string name) {
 
 ConstantNode::ConstantNode(Tensor d, Span s)
     : ExprNode(ExprKind::kConstant, type_of_constant(d), std::move(s)), data(std::move(d)) {}
+// The declared result counts where the body's type has gaps, and where it is another one, which InferType refuses.
 FunctionNode::FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s, std::vector<Type> v, Type declared)
-    : ExprNode(ExprKind::kFunction, type_of_function(p, is_complete(b->type) || !declared ? b->type : declared, v),
+    : ExprNode(ExprKind::kFunction,
+               type_of_function(
+                   p, !declared || (is_complete(b->type) && types_agree(declared, b->type)) ? b->type : declared, v),
                std::move(s)),
       params(std::move(p)),
       body(std::move(b)),
@@ -113,8 +117,9 @@ Expr make_function(std::vector<Expr> params, Expr body, DictAttrs attrs, Span sp
                                  std::move(type_variables));
 }
 Expr with_body(const FunctionNode& f, std::vector<Expr> params, Expr body) {
+  Type result = is_complete(body->type) ? Type() : as_func(f.type)->result;
   return make_node<FunctionNode>(std::move(params), std::move(body), f.attrs, f.span, f.type_variables,
-                                 as_func(f.type)->result);
+                                 std::move(result));
 }
 Expr make_constructor(std::string name, std::vector<Type> inputs, const Type& made, int64_t tag) {
   return make_node<ConstructorNode>(std::move(name), std::move(inputs), made, tag);

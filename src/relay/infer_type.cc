@@ -7,6 +7,7 @@
 #include "relay/op.h"
 #include "relay/rewrite.h"
 #include "relay/run_time_values.h"
+#include "relay/unify.h"
 
 namespace tilewright::relay {
 namespace {
@@ -17,88 +18,6 @@ Type open_weight(const CallNode& call, size_t index, const Type& first_operand) 
   const auto* data = as_tensor(first_operand);
   return rule && index > 0 && data && call.attrs ? rule(call.attrs, index, *data) : Type();
 }
-
-// Unknowns are distinct IncompleteType nodes; solving binds them to types, which may contain unknowns again.
-class Unifier {
- public:
-  Type fresh() { return make_node<IncompleteTypeNode>(); }
-  // The type with a fresh unknown for each gap.
-  Type opened(const Type& t) {
-    if (t->kind == TypeKind::kIncomplete) return fresh();
-    if (is_complete(t)) return t;
-    std::vector<Type> parts = parts_of(t);
-    for (Type& part : parts) part = opened(part);
-    return with_parts(t, std::move(parts));
-  }
-  // Instantiates a polymorphic function type with fresh unknowns for its type variables.
-  Type instantiated(const Type& t) {
-    const auto* f = as_func(t);
-    if (!f || f->variables.empty()) return t;
-    TypeMap values;
-    for (const Type& variable : f->variables) values[variable.get()] = fresh();
-    Type plain = func_type(f->args, f->result);
-    return substitute_types(plain, values);
-  }
-  Type resolved(const Type& t) const {
-    if (t->kind == TypeKind::kIncomplete) {
-      auto it = bound_.find(t.get());
-      return it == bound_.end() ? t : resolved(it->second.second);
-    }
-    if (is_complete(t)) return t;
-    std::vector<Type> parts = parts_of(t);
-    for (Type& part : parts) part = resolved(part);
-    return with_parts(t, std::move(parts));
-  }
-  // Unifies two types; returns why they differ, or an empty string.
-  std::string unify(const Type& left, const Type& right) {
-    std::string clash = meet(left, right, 0);
-    return clash.empty()
-               ? clash
-               : format("{} and {} are not one type{}", type_str(resolved(left)), type_str(resolved(right)), clash);
-  }
-
- private:
-  bool occurs(const Type& hole, const Type& t) const {
-    Type now = resolved(t);
-    if (now == hole) return true;
-    std::vector<Type> parts = parts_of(now);
-    return std::any_of(parts.begin(), parts.end(), [&](const Type& part) { return occurs(hole, part); });
-  }
-  std::string meet(const Type& left, const Type& right, int depth) {
-    if (depth > 200) return ": they nest too deeply";
-    Type a = resolved(left), b = resolved(right);
-    if (a == b) return "";
-    if (b->kind == TypeKind::kIncomplete) std::swap(a, b);
-    if (a->kind == TypeKind::kIncomplete) {
-      if (occurs(a, b)) return ": one holds the other";
-      bound_[a.get()] = {a, b};
-      return "";
-    }
-    if (a->kind != b->kind) return " ";
-    if (const auto* t = as_tensor(a)) {
-      const auto& other = *as_tensor(b);
-      // Dimensions that are not constant may turn out equal at run time.
-      auto differ = [](const Dim& x, const Dim& y) { return x.is_const() && y.is_const() && x.value() != y.value(); };
-      bool same = t->dtype == other.dtype && t->shape.size() == other.shape.size();
-      for (size_t i = 0; same && i < t->shape.size(); ++i) same = !differ(t->shape[i], other.shape[i]);
-      return same ? "" : " ";
-    }
-    if (a->kind == TypeKind::kVariable) return " ";
-    if (a->kind == TypeKind::kData && as_data(a)->name != as_data(b)->name) return " ";
-    if (as_func(a)) {
-      a = instantiated(a);
-      b = instantiated(b);
-    }
-    std::vector<Type> x = parts_of(a), y = parts_of(b);
-    if (x.size() != y.size()) return " ";
-    for (size_t i = 0; i < x.size(); ++i)
-      if (std::string clash = meet(x[i], y[i], depth + 1); !clash.empty()) return clash;
-    return "";
-  }
-
-  // includes the unknown itself: it keeps the key's address alive
-  std::unordered_map<const TypeNode*, std::pair<Type, Type>> bound_;
-};
 
 class Inference {
  public:
@@ -365,8 +284,8 @@ class Inference {
   bool unknown_ = false;
 };
 
-// Nodes whose operand types nothing has checked since they were built: bindings, conditions, reference cells, and calls
-// of functions with operands of other types than their parameters.
+// Nodes whose operand types nothing has checked since they were built: bindings, conditions and branches, declared
+// results, reference cells, and calls of functions with operands of other types than their parameters.
 bool is_doubtful(const Expr& e) {
   if (const auto* let = as<LetNode>(e)) return !types_agree(let->var->type, let->value->type);
   if (const auto* call = as<CallNode>(e); call && !called_op(e)) {
@@ -379,8 +298,13 @@ bool is_doubtful(const Expr& e) {
   }
   if (const auto* branch = as<IfNode>(e)) {
     const auto* condition = as_tensor(branch->condition->type);
-    return !condition || !condition->dtype.is_bool() || !condition->shape.empty();
+    return !condition || !condition->dtype.is_bool() || !condition->shape.empty() ||
+           !types_agree(branch->then_branch->type, branch->else_branch->type);
   }
+  if (const auto* match = as<MatchNode>(e))
+    return std::any_of(match->clauses.begin(), match->clauses.end(),
+                       [&](const Clause& clause) { return !types_agree(clause.body->type, e->type); });
+  if (const auto* f = as<FunctionNode>(e)) return !types_agree(as_func(e->type)->result, f->body->type);
   return e->kind == ExprKind::kRefWrite;
 }
 
@@ -392,12 +316,6 @@ bool has_gaps(const Module& module) {
 }
 
 }  // namespace
-
-bool types_agree(const Type& a, const Type& b) {
-  if (a == b) return true;
-  Unifier unifier;
-  return unifier.unify(unifier.opened(a), unifier.opened(b)).empty();
-}
 
 Result<Module> infer_type(const Module& module, PassContext&) {
   if (!has_gaps(module) || has_run_time_values(module)) return module;

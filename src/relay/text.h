@@ -17,6 +17,8 @@ struct TextOptions {
   bool types = true;      // "/* ty=... */" after each operation
   bool metadata = false;  // appends a "#[metadata]" section with the constants, as the classic stack does
   bool spans = false;     // prints "/* from conv1+bn1 */", too
+  bool classic_names =
+      false;  // variables whose names do not begin with a letter are named v..., as in the classic stack
   std::function<std::string(const Expr&)> annotate;  // replaces these comments by its result
 };
 

@@ -168,7 +168,8 @@ Result<Expr> TextParser::number(const Token& token) {
   const auto does_not_fit = [&] { return lexer_.error(token.begin, format("the number does not fit {}", d.str())); };
   Tensor value = Tensor::zeros(d, {});
   if (d.is_float()) {
-    if (d == kFloat32 && std::abs(token.real) > static_cast<double>(std::numeric_limits<float>::max()))
+    if (d == kFloat32 && std::isfinite(token.real) &&
+        std::abs(token.real) > static_cast<double>(std::numeric_limits<float>::max()))
       return does_not_fit();
     value.set_double(0, token.real);
   } else {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <limits>
 
 #include "base/format.h"
 
@@ -207,7 +208,10 @@ Token Lexer::scan_name_after(Token::Kind kind) {
     token.begin = begin;
     return token;
   }
-  while (position_ < text_.size() && (is_letter(text_[position_]) || is_digit(text_[position_])))
+  auto at = [&](size_t i) { return i < text_.size() ? text_[i] : '\0'; };
+  // Slashes divide the names of some models' layers: %block1/relu.
+  while (is_letter(at(position_)) || is_digit(at(position_)) ||
+         (at(position_) == '/' && !token.text.empty() && is_letter(at(position_ + 1))))
     token.text += text_[position_++];
   token.kind = kind;
   if (token.text.empty()) {
@@ -237,6 +241,11 @@ Token Lexer::scan() {
       if (!is_letter(d) && !is_digit(d) && !dot) break;
       token.text += d;
       ++position_;
+    }
+    if (token.text == "inff") {  // a number with its suffix, though it has no digits
+      token.kind = Token::kFloat;
+      token.real = std::numeric_limits<double>::infinity();
+      token.suffix = "f";
     }
     return token;
   }

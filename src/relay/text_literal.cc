@@ -2,6 +2,7 @@
 #include "relay/text_literal.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/format.h"
@@ -157,7 +158,7 @@ Result<Literal> parse_literal(Lexer& lexer, int depth) {
         return out;
       }
       out.kind = Literal::kFloat;
-      if (token.text == "inff" || token.text == "inf") {
+      if (token.text == "inf") {
         out.real = kInfinity;
         return out;
       }
@@ -168,7 +169,7 @@ Result<Literal> parse_literal(Lexer& lexer, int depth) {
       break;
     }
     case Token::kPunctuation:
-      if (token.is("-") && (lexer.peek().is_name("inff") || lexer.peek().is_name("inf"))) {
+      if (token.is("-") && (lexer.peek().is_name("inf") || std::isinf(lexer.peek().real))) {
         lexer.next();
         out.kind = Literal::kFloat;
         out.real = -std::numeric_limits<double>::infinity();

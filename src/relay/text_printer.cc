@@ -66,6 +66,7 @@ class Printer {
       next_binding_ = 0;
       const auto* node = as<FunctionNode>(function);
       if (!node) continue;
+      count_users(function);
       out_ += "def @" + name_text(name);
       function_text(*node);
       out_ += "\n";
@@ -74,6 +75,7 @@ class Printer {
 
   void expression(const Expr& e) {
     // Free variables are not declared in the text: they are named first, so that bindings do not take their names.
+    count_users(e);
     block(e);
   }
 
@@ -98,7 +100,8 @@ class Printer {
   // A variable's text, unique in the definition.
   std::string declare(const Expr& var) {
     std::string base = as<VarNode>(var)->name;
-    if (base.empty()) base = "v";
+    if (base.empty() || (options_.classic_names && !std::isalpha(static_cast<unsigned char>(base[0]))))
+      base = "v" + base;
     std::string name = base;
     for (int i = 1; !used_names_.insert(name).second; ++i) name = base + std::to_string(i);
     return bound_[var.get()] = "%" + name_text(name);
@@ -150,23 +153,34 @@ class Printer {
     return is_identifier(plain) ? name : quoted(name);
   }
 
-  // Prints the bindings that `root` needs, then `root` as the block's result.
+  // Prints the bindings that `root` needs, then `root` as the block's result. What has several users is bound, too.
   void block(Expr root) {
     while (const auto* let = as<LetNode>(root)) {
       // A function may name the variable it is bound to.
       const bool closure = as<FunctionNode>(let->value) && !bound_.count(let->value.get());
       std::string var = closure ? declare(let->var) : "";
-      bind_operands(let->value);
+      bind_operands(let->value, !closure && is_shared(let->value));
       std::string value = bound_or_rhs(let->value);
       if (!closure) var = declare(let->var);
       line_start();
       out_ += format("let {}{} = {};\n", var, annotation(let->var->type), value);
       root = Expr(let->body);
     }
-    bind_operands(root);
+    bind_operands(root, is_shared(root));
     std::string result = bound_or_rhs(root);
     line_start();
     out_ += result + "\n";
+  }
+
+  // Counts the users of everything in a definition.
+  void count_users(const Expr& definition) {
+    users_.clear();
+    for (const Expr& e : post_order(definition, true))
+      for (const Expr& child : children(e)) ++users_[child.get()];
+  }
+  bool is_shared(const Expr& e) const {
+    auto it = users_.find(e.get());
+    return it != users_.end() && it->second > 1;
   }
 
   // Children that are evaluated in the same block.
@@ -185,8 +199,8 @@ class Printer {
            e->kind == ExprKind::kOp || e->kind == ExprKind::kConstructor;
   }
 
-  // Prints "%n = ...;" for everything below `root` that has no name yet.
-  void bind_operands(const Expr& root) {
+  // Prints "%n = ...;" for everything below `root` that has no name yet, and for `root` if that is to be bound.
+  void bind_operands(const Expr& root, bool bind_root) {
     std::vector<std::pair<Expr, size_t>> stack;
     std::unordered_map<const ExprNode*, std::vector<Expr>> kids;
     auto push = [&](const Expr& e) {
@@ -204,7 +218,7 @@ class Printer {
       }
       Expr done = e;
       stack.pop_back();
-      if (done == root) continue;
+      if (done == root && !bind_root) continue;
       std::string value = rhs(done);
       std::string name = format("%{}", next_binding_++);
       line_start();
@@ -411,6 +425,7 @@ class Printer {
   int64_t next_binding_ = 0;
   std::unordered_map<const ExprNode*, std::string> bound_;
   std::unordered_map<const ExprNode*, size_t> constant_index_;
+  std::unordered_map<const ExprNode*, size_t> users_;
   std::unordered_map<const OpDef*, Fields> defaults_;
   std::set<std::string> used_names_;
 };

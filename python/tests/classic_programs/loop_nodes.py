@@ -85,7 +85,7 @@ def equality_is_deferred():
 @program
 def variables_and_constants():
     v = te.var("v", "int64")
-    assert v.name == "v" and v.dtype == "int64" and str(v) == "v"
+    assert v.name == "v" and v.dtype == "int64" and repr(v) == "v" and str(v) == "v: int64"
     s = te.size_var("n")
     assert isinstance(s, tir.SizeVar) and s.dtype == "int32"
     c = tir.const(1.5, "float32")

@@ -12,9 +12,10 @@ from .. import __version__, _core
 from .._core import Error
 from .registry import (Function, get_global_func, list_global_func_names, register_error, register_extension, register_func, register_object,
                        remove_global_func)
+from .runtime.container import Map
 from .runtime.ndarray import (Device, NDArray, as_array, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu)
 
-_core._set_types(NDArray, Device)
+_core._set_types(NDArray, Device, Map)
 
 from . import arith, autotvm, contrib, driver, error, ir, micro, parser, relay, rpc, runtime, script, support, target, te, testing, tir, topi, transform  # noqa: E402
 from .ir import IRModule, instrument  # noqa: E402

@@ -2,7 +2,9 @@
 """The Relay text parser under its classic names."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import _core
@@ -11,8 +13,7 @@ from .runtime.ndarray import as_array
 
 def fromtext(source: str, source_name: str = "from_string") -> Any:
     """Parses a module that begins with #[version = "0.0.5"]. Error: 303."""
-    from .relay import fromtext as read
-    return read(source, source_name)
+    return parse(source, source_name)
 
 
 def parse(source: str, source_name: str = "from_string", init_module: Any = None, init_meta_table: Mapping[str, Sequence[Any]] | None = None) -> Any:
@@ -20,11 +21,29 @@ def parse(source: str, source_name: str = "from_string", init_module: Any = None
     init_meta_table["relay.Constant"][i] (likewise meta[VirtualDevice][i]) unless the text has a metadata section. Error: 303."""
     from .relay import fromtext as read
     constants, devices = _metadata(init_meta_table)
-    if init_module is None:
-        return read(source, source_name, constants, devices)
-    out = init_module.copy()
-    out.update(_core.parse_module(source, constants, source_name, True, True, devices))
-    return out._completed()
+    with _reported(source_name):
+        if init_module is None:
+            return read(source, source_name, constants, devices)
+        out = init_module.copy()
+        out.update(_core.parse_module(source, constants, source_name, True, True, devices))
+        return out._completed()
+
+
+@contextlib.contextmanager
+def _reported(source_name: str) -> Iterator[None]:
+    """Shows an error to the renderer that a script has set, too."""
+    try:
+        yield
+    except _core.Error as error:
+        from .ir import diagnostics
+        from .relay.span import Span
+        if diagnostics.is_overridden():
+            place = re.search(re.escape(source_name) + r":(\d+):(\d+): ", str(error))
+            line, column = (int(n) for n in place.groups()) if place else (0, 0)
+            context = diagnostics.DiagnosticContext(None)
+            context.emit(diagnostics.Diagnostic(diagnostics.DiagnosticLevel.ERROR, Span(source_name, line, line, column, column), str(error)))
+            context.renderer.render(context)
+        raise
 
 
 def _metadata(meta_table: Mapping[str, Sequence[Any]] | None) -> tuple[list[Any], list[str]]:
@@ -38,7 +57,8 @@ def _metadata(meta_table: Mapping[str, Sequence[Any]] | None) -> tuple[list[Any]
 def parse_expr(source: str) -> Any:
     """Parses an expression without definitions; "free_var %x: T;" declares its free variables, and functions and operators may be
     referred to by name. Error: 303."""
-    return _core.parse_expression(source)
+    with _reported("text"):
+        return _core.parse_expression(source)
 
 
 def SpanCheck() -> Any:

@@ -65,11 +65,19 @@ def _as_option(key: str, value: Any, kind: str) -> Any:
     return value
 
 
-class PassInfo(NamedTuple):
+class _PassInfo(NamedTuple):
     opt_level: int
     name: str
     required: list[str] = []
     traceable: bool = False
+
+
+class PassInfo(_PassInfo):
+    named: set[str] = set()  # all that scripts have made, which contexts may require or disable
+
+    def __new__(cls, opt_level: int, name: str, required: list[str] | None = None, traceable: bool = False) -> "PassInfo":
+        cls.named.add(name)
+        return super().__new__(cls, opt_level, name, list(required or []), traceable)
 
 
 class PassContext:
@@ -253,11 +261,8 @@ class Sequential(Pass):
                 raise TypeError("passes must be a list of Pass objects.")
         super().__init__(PassInfo(opt_level, name, list(required or []), traceable), self._run_all)
 
-    def _names(self) -> set[str]:
-        return {p.info.name for p in self.passes}.union(*(p._names() for p in self.passes if isinstance(p, Sequential)))
-
     def _run_all(self, mod: Any, context: PassContext) -> Any:
-        known = {name for name, _, _ in _core.pass_infos()} | self._names()
+        known = {name for name, _, _ in _core.pass_infos()} | PassInfo.named
         for names in (context.required_pass, context.disabled_pass):
             for name in names:
                 if name not in known:
@@ -311,6 +316,8 @@ def _pass_decorator(kind: type[Pass], make_run: Callable[[Callable[..., Any]], C
             raise TypeError("Required is expected to be the type of list/tuple.")
 
         def wrap(target: Any) -> Any:
+            if not callable(target):
+                raise TypeError(f"pass_func must be a callable, not {type(target).__name__}")
             info = PassInfo(opt_level, name or target.__name__, list(required or []), traceable)
             if not isinstance(target, type):
                 return kind(info, make_run(target))
@@ -335,6 +342,9 @@ def _function_wise(transform: Callable[..., Any]) -> Callable[[Any, PassContext]
     def run(mod: Any, context: PassContext) -> Any:
         out = mod.copy()
         for name, function in mod.functions.items():
+            attrs = function.attrs or {}
+            if "Compiler" in attrs or int(attrs.get("SkipOptimization") or 0):
+                continue  # another compiler's, or one that is to stay as it is
             made = transform(function, mod, context)
             if not isinstance(made, _core.Expr):
                 raise TypeError(f"a function pass gave a {type(made).__name__} for @{name.name_hint}, not a function")

@@ -152,13 +152,16 @@ def _bindable(value: Any) -> Any:
 
 
 def create(graph_json_str: Any, libmod: Any = None, device: Any = None) -> GraphModule:
-    """`create(lib["default"](dev))`, or the classic create(graph_json, lib, dev): our libraries contain their graph, so that the JSON is
-    only compared with it."""
+    """`create(lib["default"](dev))`, or the classic create(graph_json, lib, dev): what relay.build made contains its graph, so that the JSON is
+    only compared with it; functions of other modules are called as the JSON says."""
     if isinstance(graph_json_str, Module):
         return GraphModule(graph_json_str)
     import json
 
     library = libmod if isinstance(libmod, Module) else load_module(libmod)
+    if not has_graph(library):
+        from . import graph_of_kernels
+        return GraphModule(graph_of_kernels.create(graph_json_str, library, device or cpu()))
     try:
         same = json.loads(graph_json_str) == json.loads(library["get_graph_json"]())
     except ValueError:
@@ -166,6 +169,15 @@ def create(graph_json_str: Any, libmod: Any = None, device: Any = None) -> Graph
     if not same:
         raise ValueError("the graph JSON is of another library; machine code and graph of the classic stack cannot be run, compile the model again")
     return GraphModule(library["default"](device or cpu()))
+
+
+def has_graph(library: Module) -> bool:
+    """Whether it is a library of relay.build, which contains its graph."""
+    try:
+        library["get_graph_json"]
+    except AttributeError:
+        return False
+    return True
 
 
 def get_device(libmod: Any, device: Any) -> tuple[list[Any], int, list[int]]:

@@ -37,7 +37,9 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
         if isinstance(lhs, TupleWrapper) or isinstance(rhs, TupleWrapper):
             return structural_equal(getattr(lhs, "tuple_value", lhs), getattr(rhs, "tuple_value", rhs), map_free_vars)
         if (isinstance(lhs, _LOOPS) or isinstance(rhs, _LOOPS)) and all(isinstance(v, (*_LOOPS, int, float)) for v in (lhs, rhs)):
-            return bool(_core.stmt_equal(lhs, rhs, map_free_vars))
+            return _dtype_of_number(lhs) == _dtype_of_number(rhs) and bool(_core.stmt_equal(lhs, rhs, map_free_vars))
+        if all(isinstance(v, (int, float)) for v in (lhs, rhs)):
+            return lhs == rhs and _dtype_of_number(lhs) == _dtype_of_number(rhs)
         if hasattr(lhs, "structurally_equals"):
             return lhs.structurally_equals(rhs)
         if isinstance(lhs, np.ndarray) or hasattr(lhs, "_array"):
@@ -46,12 +48,19 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
     if isinstance(lhs, _core.IRModule) != isinstance(rhs, _core.IRModule) or isinstance(lhs, _core.Type) != isinstance(rhs, _core.Type):
         return False
     if isinstance(lhs, _core.IRModule):
-        return lhs.structural_equal(rhs)
+        return lhs.structural_equal(rhs) and structural_equal(dict(lhs.attrs or {}), dict(rhs.attrs or {}), map_free_vars)
     if isinstance(lhs, _core.Type):
         if not structural_equal(list(getattr(lhs, "type_constraints", [])), list(getattr(rhs, "type_constraints", []))):
             return False
         return lhs == rhs or map_free_vars and _type_form(lhs, _Numbers()) == _type_form(rhs, _Numbers())
+    if getattr(lhs, "_given_type_args", []) != getattr(rhs, "_given_type_args", []):
+        return False
     return _core.structural_equal(lhs, rhs, map_free_vars) or _equal_when_typed(lhs, rhs, map_free_vars)
+
+
+def _dtype_of_number(value: Any) -> str:
+    """A constant's dtype, which Python's numbers have, too; of anything else, nothing."""
+    return tir.expr.dtype_of(value) if isinstance(value, (int, float)) else ""
 
 
 def _equal_when_typed(lhs: Any, rhs: Any, map_free_vars: bool) -> bool:

@@ -56,6 +56,11 @@ def get_renderer() -> DiagnosticRenderer:
     return _renderer[-1] if _renderer else DiagnosticRenderer(_print)
 
 
+def is_overridden() -> bool:
+    """Whether a script has set a renderer."""
+    return bool(_renderer)
+
+
 def override_renderer(render_func: Callable[[DiagnosticContext], None] | None) -> None:
     """Sets the renderer of contexts created from now on; None restores the default."""
     _renderer[:] = [DiagnosticRenderer(render_func)] if render_func else []

@@ -43,7 +43,8 @@ def astext(expr_: typing.Any, show_meta_data: bool = True, annotate: typing.Any 
 
 
 def pretty_print(obj: typing.Any) -> str:
-    return obj.astext(False)
+    """Its text without the version and the constants."""
+    return str(obj)
 
 
 def shape_vars(names: str) -> list[Any]:

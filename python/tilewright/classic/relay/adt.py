@@ -7,9 +7,26 @@ from typing import Any
 
 from ... import _core
 from ..ir.ty import GlobalTypeVar
-from .expr import Expr, Var, _like
+from .expr import Expr, Tuple, Var, _like
 
 Pattern = _core.Pattern
+
+
+def _as_match(self: Any) -> "Match":
+    """A pattern or a clause in a match expression of its own, for comparisons."""
+    return Match(_DATA, [self if isinstance(self, Clause) else Clause(self, Tuple([]))])
+
+
+def _structurally_equals(self: Any, other: Any) -> bool:
+    return isinstance(other, (Pattern, Clause)) and isinstance(self, Clause) == isinstance(other, Clause) and bool(_core.structural_equal(_as_match(self), _as_match(other), False))
+
+
+def _structural_hash(self: Any) -> int:
+    return int(_core.structural_hash(_as_match(self), False))
+
+
+_DATA = Var("data")
+Pattern.structurally_equals, Pattern.structural_hash = _structurally_equals, _structural_hash
 
 
 class PatternWildcard(Pattern):
@@ -92,6 +109,8 @@ class TypeData:
 class Clause:
     def __init__(self, lhs: Pattern, rhs: Any):
         self.lhs, self.rhs = lhs, _like(rhs)
+
+    structurally_equals, structural_hash = _structurally_equals, _structural_hash
 
 
 class Match(Expr):

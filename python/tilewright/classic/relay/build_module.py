@@ -30,8 +30,8 @@ def _module_of(ir_mod: Any, params: Any) -> Any:
 
 def _targets(target: Any, target_host: Any) -> list[Target]:
     """Canonical targets, one per device. ValueError: two for one device."""
-    if target is None:
-        target = Target.current() or "llvm"
+    if target is None and (target := Target.current()) is None:
+        raise ValueError('Target is not set in env or passed as argument: relay.build(mod, "llvm") is for this processor')
     targets = Target.canon_multi_target_and_host(target, target_host)
     by_device: dict[int, Target] = {}
     for one in targets:

@@ -222,7 +222,6 @@ class Op(Expr, ScriptOp):
         attrs = _core.make_attrs(self.name, {})
         return "" if attrs is None else attrs._type_key
 
-
     def get_attr(self, attr_name: str) -> Any:
         from .op.registry import attribute_of
         return attribute_of(self.name, attr_name)
@@ -246,12 +245,14 @@ class Op(Expr, ScriptOp):
 
 class Call(Expr):
     """A call of an operator (or its name), or of a function-valued expression."""
+    _given_type_args: list[Any] = []
 
     def __init__(self, op: Any, args: Sequence[Any], attrs: Any = None, type_args: Any = None, span: Any = None):
         callee = Op(op) if isinstance(op, str) else op
         if isinstance(callee, Op):
             attrs = _core.make_attrs(callee.name, dict(attrs) if isinstance(attrs, Mapping) else attrs)
         super().__init__(_core.make_call(callee, [_like(a) for a in args], attrs if isinstance(callee, Op) else None, span))
+        self._given_type_args = list(type_args or [])
 
     op = property(lambda self: self._part(0))
     args = property(lambda self: self._part(1))
@@ -259,16 +260,14 @@ class Call(Expr):
 
     @property
     def type_args(self) -> list[Any]:
-        """Types of the operator's operands, or of a polymorphic function's type parameters, if known."""
-        if not self._typed:
-            return []
+        """Those given here; or the types of the operator's operands, or of a polymorphic function's type parameters, if known."""
+        if self._given_type_args or not self._typed:
+            return list(self._given_type_args)
         if isinstance(self.op, Op):
             return [a._type for a in self.args]
         from ..ir.ty import FuncType, values_of_variables
-        signature = self.op._type
-        if not isinstance(signature, FuncType) or not signature.type_params:
-            return []
-        return values_of_variables(signature, [*(a._type for a in self.args), self._type])
+        signature, types = self.op._type, [*(a._type for a in self.args), self._type]
+        return values_of_variables(signature, types) if isinstance(signature, FuncType) and signature.type_params else []
 
 
 class Tuple(Expr):

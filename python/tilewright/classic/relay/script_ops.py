@@ -45,6 +45,23 @@ def _asked(function: Callable[[list[Any], Any], Any]) -> Callable[[list[Any], An
     return ask
 
 
+# The levels of the classic documentation; others have the last one.
+_LEVELS = {
+    1: "log sqrt rsqrt exp sigmoid add subtract multiply divide mod tanh concatenate expand_dims nn.softmax nn.log_softmax nn.relu nn.dropout nn.batch_norm nn.bias_add nn.dense",
+    2: """nn.conv2d nn.conv2d_transpose nn.conv3d nn.conv3d_transpose nn.max_pool2d nn.max_pool3d nn.avg_pool2d nn.avg_pool3d nn.global_max_pool2d nn.global_avg_pool2d
+          nn.upsampling nn.upsampling3d nn.batch_flatten nn.pad nn.lrn nn.l2_normalize nn.contrib_conv2d_winograd_without_weight_transform""",
+    3: """nn.leaky_relu nn.prelu reshape reshape_like copy transpose squeeze floor ceil sign trunc clip round abs negative take zeros zeros_like ones ones_like gather
+          gather_nd full full_like cast reinterpret split arange meshgrid stack repeat tile reverse reverse_sequence unravel_index sparse_to_dense""",
+    4: """right_shift left_shift maximum minimum power equal not_equal less less_equal greater greater_equal all any logical_and logical_or logical_not logical_xor argmax
+          argmin sum max min mean variance prod strided_slice broadcast_to where""",
+    5: "image.resize2d image.crop_and_resize vision.multibox_prior vision.multibox_transform_loc vision.non_max_suppression vision.yolo_reorg",
+    6: "topk sort argsort", 10: ""}
+
+
+def _level_of(name: str) -> int:
+    return next((level for level, names in _LEVELS.items() if name in names.split()), 10)
+
+
 class ScriptOp:
     """What an operator says about its operands, and with what a script describes one that it registered."""
 
@@ -64,8 +81,21 @@ class ScriptOp:
     def add_argument(self, name: str, type: str, description: str) -> None:
         _core.add_op_argument(self.name, name, f"{type}: {description}")
 
+    @property
+    def support_level(self) -> int:
+        """How basic the classic stack takes it for: 1 is most; without meaning here."""
+        from .op.registry import attribute_of
+        return int(attribute_of(self.name, "support_level") or _level_of(self.name))
+
+    @property
+    def description(self) -> str:
+        """What a script registered it with."""
+        from .op.registry import attribute_of
+        return str(attribute_of(self.name, "description") or "")
+
     def set_support_level(self, level: int) -> None:
-        """Accepted; levels have no meaning here."""
+        from .op.registry import register
+        register(self.name, "support_level", int(level))
 
     def set_attrs_type_key(self, key: str) -> None:
         """Accepted; calls of such operators have no attributes."""

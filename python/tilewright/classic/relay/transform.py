@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ... import _core
+from ..error import InvalidValue
 from ..ir.ty import TensorType
 from ..transform import (FunctionPass, ModulePass, Pass, PassContext, PassInfo, PrintIR, Sequential, function_pass, module_pass,
                          named_pass)
@@ -101,7 +102,12 @@ class _Open(ExprMutator):
 
 
 def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
-    """`ConvertLayout({"nn.conv2d": ["NHWC", "default"]})`. Error 101: unsupported operator or layout."""
+    """`ConvertLayout({"nn.conv2d": ["NHWC", "default"]})`. Error 101: unsupported operator or layout, or a convolution without a layout for
+    each of its operands."""
+    for op, layouts in desired_layouts.items():
+        if "conv" in str(op) and not isinstance(layouts, str) and len(layouts) != 2:
+            raise InvalidValue(f"A desired layout is expected for both of {op}'s inputs, not {list(layouts)}")
+
     def run(mod: Any, context: PassContext) -> Any:
         skipped = LayoutConfig.current.skip_layers if LayoutConfig.current else []
         if not skipped:

@@ -138,6 +138,8 @@ class VirtualMachine:
     POOLED_ALLOCATOR = 2
 
     def __init__(self, exe: Any, device: Any = None, memory_cfg: Any = None, threads: int = 0):
+        if isinstance(exe, (str, bytes, int, float)):
+            raise TypeError(f"exe is expected to be the type of Executable, but received {type(exe)}")
         self._exec = exe if isinstance(exe, Executable) else Executable(exe)
         for one in device if isinstance(device, list) else [device or cpu()]:
             if not isinstance(one, Device):

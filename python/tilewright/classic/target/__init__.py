@@ -63,12 +63,15 @@ def _parse(text: str) -> dict[str, Any]:
     if not words:
         raise _unknown("the target is empty", "use a target such as \"llvm\" or \"llvm -mcpu=x86-64-v3\"")
     out: dict[str, Any] = {"kind": words.pop(0)}
+    kinds = {**KINDS[out["kind"]].attrs, **COMMON} if out["kind"] in KINDS else {}
     while words:
         word = words.pop(0)
         if not word.startswith("-"):
             raise _unknown(f"'{word}' in target '{text}' is no option", "options are written -name=value")
         key, equals, value = word.lstrip("-").partition("=")
         if not equals:
+            if kinds.get(key) is str and not (words and not words[0].startswith("-")):
+                raise _unknown(f"target '{text}' gives -{key} no value", f"write -{key}=value")
             value = words.pop(0) if words and not words[0].startswith(("-", "+")) else "1"
         if key in out:
             raise _unknown(f"target '{text}' gives -{key} twice")
@@ -440,6 +443,11 @@ def arm_cpu(model: str = "unknown", options: Any = None) -> Target:
     """A board by its name; for others use `Target("llvm -mtriple=... -mcpu=...")`."""
     triple = f" -mtriple={_BOARDS[model]} -mattr=+neon" if model in _BOARDS else ""
     return _named("llvm" + triple, "arm_cpu", model, options)
+
+
+def rasp(options: Any = None) -> Target:
+    """arm_cpu("rasp3b"), under an older name."""
+    return arm_cpu("rasp3b", options)
 
 
 def riscv_cpu(model: str = "sifive-u54", options: Any = None) -> Target:

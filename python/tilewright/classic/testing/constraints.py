@@ -68,7 +68,7 @@ def check_bool_expr_is_true(bool_expr: Any, vranges: Mapping[Any, Any], cond: An
         holds = holds | ~np.asarray(_on_grid(cond, substitution), dtype=bool)
     if not holds.all():
         place = tuple(int(i[0]) for i in np.nonzero(np.broadcast_to(holds, substitution[variables[0]].shape if variables else holds.shape) == 0))
-        said = ", ".join(f"{v} = {substitution[v][place]}" for v in variables)
+        said = ", ".join(f"{v.name} = {substitution[v][place]}" for v in variables)
         raise AssertionError(f"the expression {bool_expr} is not true on {said or 'constants'}")
 
 

@@ -7,6 +7,7 @@ import re
 import typing
 
 from ... import _core
+from .text import pretty, short
 
 
 class ExprOp:
@@ -182,6 +183,16 @@ class StringImm(str):
 @with_operators
 class PrimExpr(_core.PrimExpr):
     """Base class of expressions."""
+
+    def __repr__(self) -> str:
+        return short(self)
+
+    def __str__(self) -> str:
+        return pretty(self)
+
+    def _text(self) -> str:
+        """As our own loop listings write it."""
+        return _core.PrimExpr.__str__(self)
 
 
 PrimExprWithOp = PrimExpr

@@ -14,6 +14,17 @@ Gradients chosen(const Expr& e, const Expr& g, const char* comparison) {
   return {collapsed(where(left, g, zeros_like(g)), x_of(e)), collapsed(where(left, zeros_like(g), g), y_of(e))};
 }
 
+// An element is in all later sums: what comes back is summed from the other end.
+Gradients of_cumsum(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<ScanopAttrs>(e);
+  Expr back = call("cumsum", {g}, make_attrs<ScanopAttrs>([&](auto& t) {
+                     t = a;
+                     t.reverse = !a.reverse;
+                   }));
+  if (!a.axis) back = call("reshape_like", {back, x_of(e)});
+  return {a.dtype.empty() ? back : call("cast_like", {back, x_of(e)})};
+}
+
 // The reduced axes, non-negative.
 std::vector<int64_t> reduced_axes(const Expr& e) {
   const auto& a = attrs_of<ReduceAttrs>(e);
@@ -363,6 +374,7 @@ constexpr Entry kTensorRules[] = {
      },
      true},
     {"sum", [](const Expr& e, const Expr& g) -> Gradients { return {spread_over(g, e)}; }},
+    {"cumsum", of_cumsum},
     {"take", of_take},
     {"tile", of_tile},
     {"repeat", of_repeat},

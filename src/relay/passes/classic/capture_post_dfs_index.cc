@@ -30,7 +30,7 @@ Expr with_span(const Expr& e, const Span& span) {
     }
     case ExprKind::kFunction: {
       const auto* f = as<FunctionNode>(e);
-      return make_node<FunctionNode>(f->params, f->body, f->attrs, span, f->type_variables, f->type);
+      return make_node<FunctionNode>(f->params, f->body, f->attrs, span, f->type_variables, as_func(f->type)->result);
     }
     case ExprKind::kTuple:
       return make_tuple(as<TupleNode>(e)->fields, span);

@@ -11,7 +11,8 @@ from ...registry import get_global_func
 from ...runtime.module import BenchmarkResult, Module, load_module
 from ...runtime.ndarray import NDArray, cpu
 from ...runtime.profiling import Report
-from ..graph_executor import GraphModule
+from .. import graph_of_kernels
+from ..graph_executor import GraphModule, has_graph
 from .debug_result import DebugResult
 
 _FOLDER = "_tvmdbg_device_CPU_0"
@@ -116,9 +117,10 @@ def create(graph_json_str: Any, libmod: Any = None, device: Any = None, dump_roo
     library."""
     library = libmod if isinstance(libmod, Module) else getattr(libmod, "module", None) or load_module(libmod)
     device = device[0] if isinstance(device, list) and device else device
-    own = library["get_graph_json"]()
+    if not has_graph(library):
+        return GraphModuleDebug(graph_of_kernels.create(graph_json_str, library, device or cpu(), debug=True), device, graph_json_str, dump_root)
     try:
-        same = json.loads(graph_json_str) == json.loads(own)
+        same = json.loads(graph_json_str) == json.loads(library["get_graph_json"]())
     except ValueError:
         raise ValueError("the graph JSON is damaged") from None
     if not same:

@@ -52,6 +52,10 @@ class _Options:
         return f"{type(self).__name__}({self.name!r}, {self.attrs!r})"
 
 
+# Types of options by the names of the classic nodes that hold them.
+_NODES = {bool: "IntImm", int: "IntImm", str: "runtime.String"}
+
+
 class Executor(_Options):
     """`Executor("graph", {"link-params": True})`."""
     _kinds = {"graph": {"link-params": bool},
@@ -64,7 +68,7 @@ class Executor(_Options):
 
     @staticmethod
     def list_registered_options(executor: str) -> dict[str, str]:
-        return {k: v.__name__ for k, v in Executor._kinds[str(executor)].items()}
+        return {k: _NODES[v] for k, v in Executor._kinds[str(executor)].items()}
 
 
 class Runtime(_Options):
@@ -77,7 +81,7 @@ class Runtime(_Options):
 
     @staticmethod
     def list_registered_options(runtime: str) -> dict[str, str]:
-        return {k: v.__name__ for k, v in Runtime._kinds[str(runtime)].items()}
+        return {k: _NODES[v] for k, v in Runtime._kinds[str(runtime)].items()}
 
 
 __all__ = ["Executor", "Runtime"]
@@ -85,7 +89,7 @@ __all__ = ["Executor", "Runtime"]
 
 def __getattr__(name: str) -> Any:
     """Resolves the modules of this package on first use."""
-    if name in ("graph_executor_codegen", "interpreter", "name_transforms", "utils"):
+    if name in ("_backend", "graph_executor_codegen", "interpreter", "name_transforms", "utils"):
         import importlib
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"relay.backend has no '{name}'")

@@ -15,6 +15,7 @@ from ...target.virtual_device import device_fields
 from ..expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, TupleWrapper, Var, _like, const
 from .bit_serial import TABLE as _BIT_SERIAL
 from .memory import TABLE as _MEMORY
+from .registry import register as set_attribute
 from .sparse import TABLE as _SPARSE
 from .detection import TABLE as _DETECTION
 
@@ -443,6 +444,7 @@ def register(op_name: str, describe: str = "", expand: Any = None) -> Any:
     what it is is said by op.get(NAME).set_num_inputs, add_argument, add_type_rel, and register_compute for builds."""
     if op_name in TABLE or not _core.define_op(op_name, describe):
         raise InvalidValue(f"there is an operator '{op_name}' already")
+    set_attribute(op_name, "description", describe)
     if expand is None:
         return lambda function: _composite(op_name, describe, function)
     return _composite(op_name, describe, expand)
