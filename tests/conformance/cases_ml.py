@@ -54,8 +54,8 @@ def regressor(r):
     a = forest(r, features, "target", targets)
     a |= {"n_targets": targets, "aggregate_function": pick(r, ["SUM", "SUM", "AVERAGE"])}
     a["post_transform"] = pick(r, TRANSFORMS if targets > 1 else ["NONE"])  # onnxruntime leaves a single score as it is
-    if chance(r):
-        a["base_values"] = floats(r, targets)
+    if chance(r):  # onnxruntime leaves them out where no leaf speaks; the reference, which has no transforms, does not
+        a |= {"base_values": floats(r, targets), "post_transform": "NONE"}
     return Case("TreeEnsembleRegressor", [real(r, size(r, 1, 9), features)], a, domain=ML)
 
 
@@ -65,7 +65,7 @@ def classifier(r):
     two = classes == 2 and chance(r, 0.7)
     a = forest(r, features, "class", 1 if two else classes, abs if chance(r) else lambda v: v)
     if two:
-        a["class_ids"] = [1] * len(a["class_ids"])
+        a["class_ids"] = [size(r, 0, 1)] * len(a["class_ids"])
     a |= {"classlabels_int64s": [7 * i - 3 for i in range(classes)], "post_transform": pick(r, ["NONE", "NONE", "LOGISTIC"] if two else TRANSFORMS)}
     return Case("TreeEnsembleClassifier", [real(r, size(r, 1, 9), features)], a, domain=ML, outputs=(0, 1))
 
@@ -76,7 +76,12 @@ def linear_regressor(r):
     a = {"coefficients": floats(r, targets, features), "targets": targets, "post_transform": pick(r, ["NONE", "NONE", "LOGISTIC", "SOFTMAX"])}
     if chance(r):
         a["intercepts"] = floats(r, targets)
-    return Case("LinearRegressor", [real(r, size(r, 1, 9), features)], a, domain=ML)
+    x = real(r, size(r, 1, 9), features)
+    expected = None
+    if targets == 1 and a["post_transform"] != "NONE":  # onnxruntime leaves a single score as it is; the text has no such exception
+        scores = x.astype(np.float64) @ np.array(a["coefficients"])[:, None] + a.get("intercepts", 0.0)
+        expected = [(1 / (1 + np.exp(-scores)) if a["post_transform"] == "LOGISTIC" else np.ones_like(scores)).astype(np.float32)]
+    return Case("LinearRegressor", [x], a, domain=ML, expected=expected)
 
 
 @operator("LinearClassifier")

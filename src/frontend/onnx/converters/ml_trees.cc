@@ -326,16 +326,21 @@ Values tree_ensemble_regressor(NodeContext& c) {
   return {c.cast(post_transformed(c, scores, post_transform_of(c)), kFloat32)};
 }
 
-// Two classes where all leaves name the same one: the other's score is its complement, and a threshold decides.
-Values two_classes(NodeContext& c, const Forest& f, const Expr& score, const Tensor& labels, PostTransform transform) {
+// Two classes, and all leaves name the same one: a threshold decides.
+Expr label_over_threshold(NodeContext& c, const Forest& f, const Expr& score, const Tensor& labels) {
   const bool positive = std::all_of(f.values.begin(), f.values.end(), [](const LeafValue& v) { return v.weight >= 0; });
-  const DataType dtype = c.dtype(score);
-  const Expr over = c.call("greater", {score, c.scalar(positive ? 0.5 : 0, dtype)});
-  const Expr label = labels_of(c, c.cast(c.squeeze(over, {1}), kInt64), labels);
+  const Expr over = c.call("greater", {score, c.scalar(positive ? 0.5 : 0, c.dtype(score))});
+  return labels_of(c, c.cast(c.squeeze(over, {1}), kInt64), labels);
+}
+// They name the first: their sum is the second's score, whose complement the first has.
+Values completed_classes(NodeContext& c, const Forest& f, const Tensor& labels, PostTransform transform) {
+  const bool positive = std::all_of(f.values.begin(), f.values.end(), [](const LeafValue& v) { return v.weight >= 0; });
+  const Expr score = forest_scores(c, f, feature_rows(c, tensor_dtype(c, "nodes_values_as_tensor")));
+  const Expr label = label_over_threshold(c, f, score, labels);
   if (transform == PostTransform::kProbit) return {label, c.cast(post_transformed(c, score, transform), kFloat32)};
   const Expr negative = c.call("negative", {score});
-  Expr other = positive ? c.sub(c.scalar(1, dtype), score) : negative, own = score;
-  if (!positive && transform == PostTransform::kLogistic)
+  Expr other = positive ? c.sub(c.scalar(1, c.dtype(score)), score) : negative, own = score;
+  if (transform == PostTransform::kLogistic)
     own = c.call("sigmoid", {score}), other = c.call("sigmoid", {negative});
   return {label, c.cast(c.concat({other, own}, 1), kFloat32)};
 }
@@ -345,24 +350,19 @@ Values tree_ensemble_classifier(NodeContext& c) {
   NamedForest named = named_forest(c, "class", labels.size());
   Forest& f = named.forest;
   const PostTransform transform = post_transform_of(c);
-  const Expr x = feature_rows(c, named.dtype);
   const bool one =
       labels.size() == 2 && !f.values.empty() &&
       std::all_of(f.values.begin(), f.values.end(), [&](const LeafValue& v) { return v.target == f.values[0].target; });
-  if (one) {
+  if (one && f.values[0].target == 0) {
     f.targets = 1;
-    for (LeafValue& v : f.values) v.target = 0;
     if (f.base.size() == 2) f.base = {f.base[1]};
-    return two_classes(c, f, forest_scores(c, f, x), labels, transform);
+    return completed_classes(c, f, labels, transform);
   }
-  const Expr scores = forest_scores(c, f, x), given = post_transformed(c, scores, transform);
+  const Expr scores = forest_scores(c, f, feature_rows(c, named.dtype)), given = post_transformed(c, scores, transform);
+  if (one) return {label_over_threshold(c, f, c.slice(scores, 1, 1, 2), labels), c.cast(given, kFloat32)};
   // SOFTMAX_ZERO leaves out classes that no leaf votes for, also where all others have negative scores.
   const Expr& judged = transform == PostTransform::kSoftmaxZero ? given : scores;
-  const Expr best = c.call("argmax", {judged}, make_attrs<relay::ArgReduceAttrs>([](auto& a) {
-                             a.axis = Ints{1};
-                             a.dtype = kInt64;
-                           }));
-  return {labels_of(c, best, labels), c.cast(given, kFloat32)};
+  return {labels_of(c, best_class(c, judged), labels), c.cast(given, kFloat32)};
 }
 
 constexpr ConverterEntry kTreeConverters[] = {
