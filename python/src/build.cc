@@ -307,6 +307,7 @@ void bind_build(nb::module_& m) {
           nb::arg("packed"), nb::arg("workspace"), nb::arg("constants"), nb::arg("workspace_alignment"),
           nb::arg("constant_alignment"), nb::arg("tensors_in_pools"), nb::arg("algorithm"),
           nb::arg("planner") = nb::none())
+      .def("set_graph_in_c", [](Options& self, bool link_params) { self.graph_in_c = driver::GraphInC{link_params}; })
       .def("load_plugin",
            [](Options& self, const std::string& path) { unwrap(driver::load_plugin(path, &self.external)); })
       .def(

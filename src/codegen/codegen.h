@@ -100,6 +100,8 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
 // The same as one relocatable object (.o) or an archive (.a), for the user's linker. Symbols are those of the library.
 Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
                         const WeightPieces* params = nullptr, const std::function<void()>& params_written = {});
+// One object of kernels whose functions other objects of a program call.
+Status join_kernels(std::span<const std::string> objects, const std::string& path, const Target& target);
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
                      const WeightPieces* params = nullptr, const std::function<void()>& params_written = {});
 

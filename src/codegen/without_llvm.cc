@@ -52,6 +52,9 @@ Status link_relocatable(std::span<const std::string>, const std::string& path, c
                         const std::function<void()>&) {
   return no_llvm(kLibraries).at(path);
 }
+Status join_kernels(std::span<const std::string>, const std::string& path, const Target&) {
+  return no_llvm(kLibraries).at(path);
+}
 Status write_archive(std::span<const std::string>, const std::string& path, const Target&, const WeightPieces*,
                      const std::function<void()>&) {
   return no_llvm(kLibraries).at(path);

@@ -53,6 +53,7 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   built.system_lib = options.system_lib;
   built.weights_file = options.weights_file;
   built.ahead_of_time = options.ahead_of_time;
+  built.graph_in_c = options.graph_in_c;
   built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
   for (const auto& [device, target] : options.device_targets)
     built.device_targets[device] = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
@@ -85,11 +86,13 @@ Result<Built> lower_optimized(Built built, const BuildOptions& options, const lo
   context.dumped = built.dumped;
   lower::MemoryOptions memory;
   if (options.ahead_of_time) memory = TW_TRY(memory_of(*options.ahead_of_time, built.target));
+  if (options.graph_in_c) memory = memory_of(*options.graph_in_c, built.target);
   built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target,
                                              {options.chooser.get(), built.device_targets, forms, memory, &context}));
   std::move(context.log.begin(), context.log.end(), std::back_inserter(built.passes));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
+  if (options.graph_in_c) name_packed_functions(options.name, &built.lowered);
   TW_TRY_STATUS(add_functions(options.functions, &built));
   if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;
   if (!options.bounds.empty()) built.lowered.plan.metadata[plan::kBoundsKey] = bounds_str(options.bounds);
@@ -423,6 +426,7 @@ Result<Built> build_fused(const relay::Module& fused, const BuildOptions& option
     Built built;
     built.optimized = fused;
     built.ahead_of_time = options.ahead_of_time;
+    built.graph_in_c = options.graph_in_c;
     built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
     report(options, "lower", 0);
     built = TW_TRY(lower_optimized(std::move(built), options));

@@ -13,6 +13,7 @@
 #include "driver/ahead_of_time.h"
 #include "driver/bounds.h"
 #include "driver/external.h"
+#include "driver/graph_in_c.h"
 #include "frontend/onnx/proto.h"
 #include "ir/pass.h"
 #include "lower/lower.h"
@@ -65,6 +66,7 @@ struct BuildOptions {
                      // For programs without the runtime: the library has the classic stack's interface, and its memory
                      // is planned for one thread.
   std::optional<AheadOfTime> ahead_of_time;
+  std::optional<GraphInC> graph_in_c;
   std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
   // Keep the modules and unpacked weights in Built, for verification. With large models that takes several times the
   // memory.
@@ -85,6 +87,7 @@ struct Built {
   bool system_lib = false;
   std::string weights_file;
   std::optional<AheadOfTime> ahead_of_time;
+  std::optional<GraphInC> graph_in_c;
   // Builds for the further processors of a list, best first, with their own plans, kernels and objects. Their weights
   // are in `lowered`.
   std::vector<Built> others;

@@ -14,6 +14,7 @@
 #include "base/work_folder.h"
 #include "codegen/backend.h"
 #include "driver/build.h"
+#include "driver/crt_files.h"
 #include "driver/function_metadata.h"
 #include "driver/guarded.h"
 #include "driver/tar_writer.h"
@@ -76,13 +77,21 @@ uint64_t workspace_of(const Built& built, const FunctionMetadata& main) {
   return bytes;
 }
 
+// Without what lies between weights: in the C runtime each has its own memory.
+uint64_t constants_of(const Built& built, const FunctionMetadata& main) {
+  if (!built.graph_in_c) return main.constants;
+  uint64_t bytes = 0;
+  for (const plan::Param& p : built.lowered.plan.params) bytes += p.bytes;
+  return bytes;
+}
+
 json memory_map(const Built& built) {
   json functions{{"operator_functions", json::array()}, {"main", json::array()}};
   for (const FunctionMetadata& f : function_metadata(built.lowered)) {
     if (f.name == "__tvm_main__") {
       functions["main"].push_back({{"device", f.device},
                                    {"workspace_size_bytes", workspace_of(built, f)},
-                                   {"constants_size_bytes", f.constants},
+                                   {"constants_size_bytes", constants_of(built, f)},
                                    {"io_size_bytes", f.io}});
     } else {
       const json use{{"device", f.device}, {"workspace_size_bytes", f.workspace}};
@@ -131,16 +140,24 @@ Result<json> metadata_of(const Built& built) {
            {"target", json::array({built.target.str()})},
            {"executors", json::array({built.ahead_of_time ? "aot" : "graph"})},
            {"style", "full-model"},
-           {"external_dependencies", json::array()}};  // generated code needs no runtime
+           {"external_dependencies", json::array()}};
+  if (built.graph_in_c)  // other generated code needs no runtime
+    out["external_dependencies"].push_back({{"short_name", "tvm_standalone_crt"},
+                                            {"url", "./runtime"},
+                                            {"url_type", "mlf_path"},
+                                            {"version_spec", built.lowered.plan.compiler_version}});
   if (built.ahead_of_time) out["interface"] = TW_TRY(interface_json(built));
   return out;
 }
 
-// The code of a model for the graph executor: an object with the plan for the runtime, or one C file.
+// The code of a model for the graph executor: packed functions for that of the C runtime, an object with the plan for
+// the runtime, or one C file.
 Result<Files> graph_files(const Built& built) {
   const std::string name = name_of(built);
   Files files;
-  if (codegen::backend_of(built.target).makes_source()) {
+  if (built.graph_in_c) {
+    files = TW_TRY(graph_in_c_files(built));
+  } else if (codegen::backend_of(built.target).makes_source()) {
     files.emplace_back(format("codegen/host/src/{}_lib0.c", name), TW_TRY(source_of(built)));
   } else {
     const WorkFolder folder = TW_TRY(WorkFolder::temporary("tilewright-library"));
@@ -149,6 +166,15 @@ Result<Files> graph_files(const Built& built) {
   }
   files.emplace_back(format("executor-config/graph/{}.graph", name), runtime::write_graph_json(built.lowered.plan));
   return files;
+}
+
+// The C runtime in a Model Library Format, as the classic stack's tree has it: all that the graph executor needs. Empty
+// for other files.
+std::string runtime_path(std::string_view path) {
+  if (path.starts_with("include/")) return format("runtime/{}", path);
+  for (const std::string_view part : {"src/common/", "src/graph_executor/", "src/page_allocator.c"})
+    if (path.starts_with(part)) return format("runtime/src/runtime/crt/{}", path.substr(4));
+  return {};
 }
 
 Status add_model(const Built& built, std::map<std::string, std::string>* members) {
@@ -160,10 +186,13 @@ Status add_model(const Built& built, std::map<std::string, std::string>* members
                              name),
                       {}, "compile without the external code generator, or export a library");
   Files files = TW_TRY(built.ahead_of_time ? ahead_of_time_files(built) : graph_files(built));
-  // An ahead-of-time model's weights are in its code.
-  files.emplace_back(format("parameters/{}.params", name), built.ahead_of_time
-                                                               ? runtime::write_params_file({})
-                                                               : params_file(built.lowered.plan, built.lowered.params));
+  const bool in_code = built.ahead_of_time || (built.graph_in_c && built.graph_in_c->link_params);
+  files.emplace_back(format("parameters/{}.params", name),
+                     in_code ? runtime::write_params_file({}) : params_file(built.lowered.plan, built.lowered.params));
+  if (built.graph_in_c)
+    for (const CrtFile& file : crt_files())
+      if (const std::string path = runtime_path(file.path); !path.empty())
+        files.emplace_back(path, std::string(file.bytes));
   if (!built.imported.functions.empty())
     files.emplace_back(format("src/{}.relay", name), relay::print_module(built.imported).text);
   for (auto& [path, bytes] : files) (*members)["./" + path] = std::move(bytes);

@@ -83,6 +83,8 @@ class Emission {
     b.bytes = static_cast<uint64_t>(p.bytes);
     b.dtype = t.dtype;
     b.shape = t.shape;
+    if (graph_.apart && !t.halo.empty())
+      for (size_t d = 0; d < b.shape.size(); ++d) b.shape[d] += t.halo.before[d] + t.halo.after[d];
     b.layout = t.layout;
     b.name = t.name;
     b.device = t.device;

@@ -64,6 +64,7 @@ struct Graph {
   std::vector<int32_t> devices = {1};  // device types; the first is the CPU
   std::vector<relay::Expr> keep;       // functions created here (copies), kept alive
   bool placed = false;                 // place() has run: halos are known
+  bool apart = false;                  // MemoryOptions::apart
   // weight forms shared by the library's variants; null: each kernel chooses its own
   const WeightForms* forms = nullptr;
 };

@@ -54,6 +54,7 @@ Result<Lowered> run_steps(const Module& module, LoweringSetting* setting, const 
   auto start = std::make_shared<LoweringState>();
   start->graph = TW_TRY(extract_graph(module));
   start->graph.forms = forms;
+  start->graph.apart = setting->memory.apart;
   start->out.plan.metadata = module.metadata;
   std::optional<Diagnostic> failed;
   const auto passes = lowering_passes(setting, &failed);

@@ -16,6 +16,8 @@ struct MemoryOptions {
   bool exact = false;
   bool one_thread = false;          // plans kernels' scratch with the buffers
   bool inputs_and_outputs = false;  // places them in the pools, too
+  // Each tensor has its own memory as a whole: concatenations and slices are copies, not views. Reshapes stay views.
+  bool apart = false;
   std::string algorithm = "greedy_by_size";
   PoolPlanner planner;  // replaces the algorithm
 };

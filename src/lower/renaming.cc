@@ -117,6 +117,7 @@ Renaming renaming_of(const Graph& graph, const Group& group) {
     reshape.kind = Renaming::Kind::kReshape;
     return reshape;
   }
+  if (graph.apart) return {};
   for (const auto* tensors : {&group.inputs, &group.outputs})
     for (int id : *tensors)
       if (!may_be_window(graph, id)) return {};

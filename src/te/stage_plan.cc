@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <unordered_set>
 
 #include "base/format.h"
@@ -79,12 +80,11 @@ Status Planning::find_arguments() {
     if (!given_.emplace(std::pair(s, t->index), buffer).second)
       return wrong(s->op()->name, "the tensor is given twice as an argument", "name each argument once");
   }
+  // An output that is no argument is computed in a workspace, as in the classic stack.
   for (const auto& s : schedule_.stages())
     for (size_t i = 0; i < s->op()->dtypes.size(); ++i)
-      if ((s->is_output() || (s->op()->is_placeholder() && !scans_.count(s.get()))) &&
-          !given_.count(std::pair(s.get(), static_cast<int>(i))))
-        return wrong(s->op()->name, s->is_output() ? "the output is no argument" : "the input is no argument",
-                     "give all inputs and outputs as arguments");
+      if (s->op()->is_placeholder() && !scans_.count(s.get()) && !given_.count(std::pair(s.get(), static_cast<int>(i))))
+        return wrong(s->op()->name, "the input is no argument", "give all inputs as arguments");
   return Ok{};
 }
 
@@ -159,7 +159,7 @@ Status Planning::plan(const Stage& s) {
   const std::vector<const Stage*> readers = readers_of(s);
   bool is_argument = false;
   for (size_t i = 0; i < s.op()->dtypes.size(); ++i) is_argument |= given_.count({&s, static_cast<int>(i)}) != 0;
-  if (readers.empty() && !is_argument) return Ok{};
+  if (readers.empty() && !is_argument && !s.is_output()) return Ok{};
   p.alive = true;
   std::vector<PrimExpr> dims, extents, allocated;
   for (const PrimExpr& d : p.body->shape) dims.push_back(size(d));
@@ -168,9 +168,6 @@ Status Planning::plan(const Stage& s) {
   const auto in = scans_.find(&s);
   const bool of_state = in != scans_.end() && in->second.role != InScan::Role::kBetween;
   if (home_of(s)) {
-    if (is_argument)
-      return wrong(s.op()->name, "the tensor is an argument and is computed inside another stage's loop",
-                   "compute_root it");
     TW_TRY_STATUS(find_path(s, readers));
     if (of_state) {  // an update: the elements of one time step
       const Stage& scan = *in->second.scan;
@@ -178,12 +175,44 @@ Status Planning::plan(const Stage& s) {
       extents[0] = tir::make_int(1);
     } else {
       find_region(s, readers, dims, &extents, &allocated);
+      if (is_argument && !covers(s, dims, extents))
+        return wrong(
+            s.op()->name,
+            "the tensor is an argument, and the stage that it is computed inside does not show that each of its "
+            "elements is computed, by one thread",
+            "compute_root it");
     }
   }
   if (s.op()->is_compute() || s.op()->scan) set_loops(s, dims, extents);
-  p.origin = of_state ? std::vector<PrimExpr>(dims.size(), tir::make_int(0)) : p.lo;
-  plan_memory(s, dims, allocated);
+  p.origin = of_state || is_argument ? std::vector<PrimExpr>(dims.size(), tir::make_int(0)) : p.lo;
+  plan_memory(s, dims, is_argument ? dims : allocated);
   return Ok{};
+}
+
+// Whether the loops around a stage compute its whole tensor: along each dimension all of it at once, or one piece after
+// the other by a loop of its own. Threads may only divide the loops that pieces belong to.
+bool Planning::covers(const Stage& s, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& extents) const {
+  const StagePlan& p = plans_.at(&s);
+  auto is_zero = [&](const PrimExpr& e) { return tir::as_const_int(scopes_.simplify(e)) == int64_t{0}; };
+  std::set<const tir::ExprNode*> used;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (is_zero(p.lo[d]) && is_zero(dims[d] - extents[d])) continue;
+    const auto by = std::find_if(p.path.begin(), p.path.end(), [&](const Loop& l) {
+      return used.count(l.var.get()) == 0 && is_zero(p.lo[d] - l.var * extents[d]) &&
+             is_zero(dims[d] - l.extent * extents[d]);
+    });
+    if (by == p.path.end()) return false;
+    used.insert(by->var.get());
+  }
+  for (const Stage* home = &s; home_of(*home); home = home_of(*home)) {
+    const Stage& around = *home_of(*home);
+    for (const IterVar& leaf : around.leaves()) {
+      const bool parallel = around.kind_of(leaf) == tir::ForKind::kParallel;
+      if (parallel && used.count(plans_.at(&around).loop.at(leaf.get()).get()) == 0) return false;
+      if (leaf == home_loop_of(*home)) break;
+    }
+  }
+  return true;
 }
 
 void Planning::plan_memory(const Stage& s, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& allocated) {

@@ -86,6 +86,7 @@ class Planning {
   Running running_beside(const StagePlan& k, const Stage& reader, const std::vector<Loop>& path, bool* known) const;
   void find_region(const Stage& s, const std::vector<const Stage*>& readers, const std::vector<PrimExpr>& dims,
                    std::vector<PrimExpr>* extents, std::vector<PrimExpr>* allocated);
+  bool covers(const Stage& s, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& extents) const;
   void set_loops(const Stage& s, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& extents);
   void split_extents(const Relation& r, StagePlan& p, std::vector<IterVar>* uneven);
   tir::Buffer memory(const Stage& s, int output, const PrimExpr& elements);

@@ -14,8 +14,8 @@ void TVMPlatformAbort(tvm_crt_error_t) {
   for (;;) {
   }
 }
-tvm_crt_error_t TVMPlatformMemoryAllocate(size_t, void **) { return kTvmErrorPlatformNoMemory; }
-tvm_crt_error_t TVMPlatformMemoryFree(void *) { return kTvmErrorPlatformCheckFailure; }
+tvm_crt_error_t TVMPlatformMemoryAllocate(size_t, DLDevice, void **) { return kTvmErrorPlatformNoMemory; }
+tvm_crt_error_t TVMPlatformMemoryFree(void *, DLDevice) { return kTvmErrorPlatformCheckFailure; }
 tvm_crt_error_t TVMPlatformTimerStart(void) {
   timer_start = micros();
   return kTvmErrorNoError;

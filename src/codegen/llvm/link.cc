@@ -419,6 +419,14 @@ Status link_relocatable(std::span<const std::string> objects, const std::string&
   return move_into_place(place, path);
 }
 
+Status join_kernels(std::span<const std::string> objects, const std::string& path, const Target& target) {
+  const std::function<void()> nothing;
+  LinkFolder place = TW_TRY(prepare(objects, path, {nullptr, nothing}, /*relocatable=*/true, target));
+  TW_TRY_STATUS(undefined_symbols(objects));
+  TW_TRY_STATUS(link({"ld.lld", "-r", "--build-id=none", "--threads=1"}, place, path));
+  return move_into_place(place, path);
+}
+
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
                      const WeightPieces* params, const std::function<void()>& params_written) {
   const Weights weights{params, params_written};

@@ -50,6 +50,18 @@ constexpr const char* kInOrderMacros =
     "#ifdef __GNUC__\n#define TW_INLINE static inline __attribute__((always_inline))\n#else\n"
     "#define TW_INLINE static inline\n#endif\n\n";
 
+// Whether a step's kernel writes bytes that it also receives by another argument.
+bool overlaps(const plan::Buffer& a, const plan::Buffer& b) {
+  return a.space == b.space && a.index == b.index && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+bool overlaps(const plan::Plan& plan, const plan::Step& step, const tir::PrimFunc& f) {
+  for (size_t i = 0; i < step.buffers.size(); ++i)
+    for (size_t k = 0; k < step.buffers.size(); ++k)
+      if (i != k && !f.params[i]->read_only && overlaps(plan.buffers[step.buffers[i]], plan.buffers[step.buffers[k]]))
+        return true;
+  return false;
+}
+
 class CProgramWriter {
  public:
   explicit CProgramWriter(const CProgram& program) : p_(program), plan_(program.plan) {
@@ -241,25 +253,13 @@ class CProgramWriter {
     return offset_by(format("(const uint8_t *){}", param_names_[i]), skipped, type, "const ");
   }
 
-  // Whether a step's kernel writes bytes that it also receives by another argument.
-  static bool overlaps(const plan::Buffer& a, const plan::Buffer& b) {
-    return a.space == b.space && a.index == b.index && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-  }
-  void note_overlaps(const plan::Step& step, const tir::PrimFunc& f) {
-    for (size_t i = 0; i < step.buffers.size(); ++i)
-      for (size_t k = 0; k < step.buffers.size(); ++k)
-        if (i != k && !f.params[i]->read_only &&
-            overlaps(plan_.buffers[step.buffers[i]], plan_.buffers[step.buffers[k]]))
-          overlapping_.insert(step.kernel);
-  }
-
   bool is_small() const { return plan_.target.find("-mcpu=cortex-m") != std::string::npos; }
 
   // Emits each kernel before the first step that calls it.
   void define_kernels() {
     std::map<uint32_t, std::string> described;
     for (const plan::Step& step : plan_.steps) {
-      note_overlaps(step, p_.functions[step.kernel]);
+      if (overlaps(plan_, step, p_.functions[step.kernel])) overlapping_.insert(step.kernel);
       described.try_emplace(step.kernel, format("{} ({})", c_comment(step.name), c_comment(step.implementation)));
     }
     std::vector<CKernelText> texts;
@@ -348,18 +348,23 @@ std::string c_model_name(const plan::Plan& plan) {
   return name.substr(0, name.size() - run.size());
 }
 
-std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::span<const std::string> kernels) {
+std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::span<const std::string> kernels,
+                               const plan::Plan* plan) {
+  // An element may be read, then written through another argument: restrict only where the plan shows that none is.
+  std::vector<bool> apart(functions.size(), plan != nullptr);
+  if (plan)
+    for (const plan::Step& step : plan->steps)
+      if (overlaps(*plan, step, functions[step.kernel])) apart[step.kernel] = false;
   std::string out;
   for (size_t i = 0; i < functions.size(); ++i) {
     const tir::PrimFunc& f = functions[i];
     std::string arguments;
     for (size_t k = 0; k < f.params.size(); ++k) arguments += format("{}buffers[{}]", k == 0 ? "" : ", ", k);
-    // An element may be read, then written through another argument: no restrict.
     out += format(
         "{0}\nvoid {1}(void *const *buffers, int64_t tid, int64_t nthreads);\n"
         "void {1}(void *const *buffers, int64_t tid, int64_t nthreads) {{\n"
         "  (void)buffers;\n  (void)nthreads;\n  if (tid == 0) {2}({3});\n}}\n\n",
-        with_restrict(kernels[i], false), f.name, c_kernel_name(f.name), arguments);
+        with_restrict(kernels[i], apart[i]), f.name, c_kernel_name(f.name), arguments);
   }
   const std::string helpers = c_helpers(out);
   return "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n\n" + c_helper_headers(helpers) + helpers +

@@ -26,7 +26,9 @@ struct CProgram {
 std::string c_model_name(const plan::Plan& plan);
 
 // Only the kernels, with the runtime's signature (tir/stmt.h: PrimFunc), for a library's object.
-std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::span<const std::string> kernels);
+// `plan`: how they are called; null: in any way.
+std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::span<const std::string> kernels,
+                               const plan::Plan* plan = nullptr);
 
 // Errors: UnsupportedModel for what needs the runtime:
 // several shapes, other devices, imported modules, strings.

@@ -246,6 +246,7 @@ int run(Flags flags) {
   auto interface = flags.ahead_of_time(*form);
   if (!interface.ok()) return fail(interface.error());
   options->ahead_of_time = *interface;
+  if (*form == OutputForm::kModelLibrary && !*interface) options->graph_in_c = GraphInC{};
   std::shared_ptr<const tune::RecordChooser> records;
   if (!flags.records.empty()) {
     auto chooser = records_of_file(flags.records);

@@ -11,9 +11,9 @@
 #include "base/near_match.h"
 #include "base/read_whole.h"
 #include "base/work_folder.h"
+#include "driver/crt_files.h"
 #include "driver/external_code/c_source.h"
 #include "driver/guarded.h"
-#include "driver/micro/files.h"
 #include "inputs/file.h"
 #include "runtime/link_file.h"
 
@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLibraryFile = "model.tar";
-constexpr std::string_view kInclude = "include/tvm/runtime/crt/";
+constexpr std::string_view kInclude = "include/";
 
 Diagnostic bad_project(std::string what, std::string hint, std::string where = {}) {
   return {ErrorCode::kInvalidArgument, std::move(what), std::move(where), std::move(hint)};
@@ -65,7 +65,7 @@ std::string with_relative_includes(const std::string& text, const std::string& u
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
     std::string line = text.substr(at, end - at);
-    for (const std::string_view head : {"#include <tvm/", "#include <crt_config.h>"})
+    for (const std::string_view head : {"#include <tvm/", "#include <dlpack/", "#include <crt_config.h>"})
       if (line.starts_with(head)) {
         const size_t open = line.find('<'), close = line.find('>');
         line = "#include \"" + up + line.substr(open + 1, close - open - 1) + "\"" + line.substr(close + 1);
@@ -97,8 +97,11 @@ class ProjectWriter {
       if (path.starts_with(own)) {
         add(path.substr(own.size()), bytes, bytes.starts_with("#!"));
       } else if (path.starts_with(kInclude)) {
-        add(sketch ? "src/" + path.substr(8) : path, sketch ? with_relative_includes(bytes, "../../../") : bytes);
-      } else if (path.starts_with("src/")) {
+        const std::string own_path = path.substr(kInclude.size());
+        std::string up;
+        for (const char c : own_path) up += c == '/' ? "../" : "";
+        add(sketch ? "src/" + own_path : path, sketch ? with_relative_includes(bytes, up) : bytes);
+      } else if (path.starts_with("src/") && path.find('/', 4) == std::string::npos) {  // folders: the graph executor
         add("src/crt/" + path.substr(4), sketch ? with_relative_includes(bytes, "../") : bytes);
       }
     }

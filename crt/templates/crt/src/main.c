@@ -11,11 +11,13 @@ static struct timespec timer_start;
 
 tvm_crt_error_t TVMPlatformInitialize(void) { return kTvmErrorNoError; }
 void TVMPlatformAbort(tvm_crt_error_t code) { exit((int)code != 0); }
-tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, void **out_ptr) {
+tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, DLDevice dev, void **out_ptr) {
+  (void)dev;
   *out_ptr = malloc(num_bytes);
   return *out_ptr ? kTvmErrorNoError : kTvmErrorPlatformNoMemory;
 }
-tvm_crt_error_t TVMPlatformMemoryFree(void *ptr) {
+tvm_crt_error_t TVMPlatformMemoryFree(void *ptr, DLDevice dev) {
+  (void)dev;
   free(ptr);
   return kTvmErrorNoError;
 }

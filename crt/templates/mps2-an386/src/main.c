@@ -17,11 +17,13 @@ void TVMPlatformAbort(tvm_crt_error_t code) {
   }
 }
 /* Everything has its place before the program starts. */
-tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, void **out_ptr) {
+tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, DLDevice dev, void **out_ptr) {
+  (void)dev;
   (void)num_bytes, (void)out_ptr;
   return kTvmErrorPlatformNoMemory;
 }
-tvm_crt_error_t TVMPlatformMemoryFree(void *ptr) {
+tvm_crt_error_t TVMPlatformMemoryFree(void *ptr, DLDevice dev) {
+  (void)dev;
   (void)ptr;
   return kTvmErrorPlatformCheckFailure;
 }

@@ -20,11 +20,13 @@ void TVMPlatformAbort(tvm_crt_error_t code) {
   (void)code;
   k_panic();
 }
-tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, void **out_ptr) {
+tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, DLDevice dev, void **out_ptr) {
+  (void)dev;
   (void)num_bytes, (void)out_ptr;
   return kTvmErrorPlatformNoMemory;
 }
-tvm_crt_error_t TVMPlatformMemoryFree(void *ptr) {
+tvm_crt_error_t TVMPlatformMemoryFree(void *ptr, DLDevice dev) {
+  (void)dev;
   (void)ptr;
   return kTvmErrorPlatformCheckFailure;
 }

@@ -129,6 +129,8 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
     options.system_lib = bool(runtime.attrs.get("system-lib") or _processor(targets).attrs.get("system-lib"))
     if in_c:
         _set_ahead_of_time(options, executor, workspace, constants, context.config)
+    if executor.name == "graph" and runtime.name == "crt":
+        options.set_graph_in_c(bool(executor.attrs.get("link-params")))
     built = _core.build(module, options, context._bridge())
     built_factory = (AotExecutorFactory if options.aot else GraphExecutorFactory)(built, mod_name, targets, executor, runtime, module)
     built_factory.memory_pools = {p.pool_name: p for p in (*workspace, *constants)}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..contrib import cc, tar
-from ..runtime.module import CSourceModule, Module, StaticLibrary, import_tree, load_module
+from ..runtime.module import CSourceModule, Module, StaticLibrary, create_module, import_tree, load_module
 from ..runtime.ndarray import NDArray
 from ..target import DEVICES, Target
 from .backend import Executor, Runtime
@@ -74,7 +74,11 @@ class BuiltLibrary(Module):
         _get_target_string)."""
         asked = {"get_func_names": lambda: list(self._factory.function_metadata), "get_const_vars": list,
                  "_get_target_string": lambda: str(self._factory.target[0]), "__tvm_is_system_module": lambda: bool(self._factory._built and self._factory._built.system_lib)}
-        return asked[name] if name in asked else super().get_function(name, query_imports)
+        if name in asked:
+            return asked[name]
+        if self._factory.is_foreign:
+            self._factory._load()  # raises: code of another processor
+        return super().get_function(name, query_imports)
 
     def import_module(self, module: Module) -> None:
         self._factory.import_module(module)
@@ -156,16 +160,25 @@ class ExecutorFactoryModule:
         """The loaded library."""
         return self._loaded(BuiltLibrary)
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the code is for another kind of processor than this machine's: it can be exported and saved, not called."""
+        triple = str(self.target[0].attrs.get("mtriple") or "")
+        return bool(triple) and _machine(triple) != _machine(platform.machine())
+
+    def _load(self) -> Module:
+        with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+            path = os.path.join(folder, f"lib.{self._loadable}")
+            if self._file is not None:  # its imports are part of it
+                with open(path, "wb") as file:
+                    file.write(self._file)
+            else:
+                self._built.export_library(path, import_tree((), self._built.external_modules, self._linked) if self._linked else b"")
+            return load_module(path)  # the mapping stays valid after the file is deleted
+
     def _loaded(self, kind: type) -> Any:
         if self._library is None:
-            with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-                path = os.path.join(folder, f"lib.{self._loadable}")
-                if self._file is not None:  # its imports are part of it
-                    with open(path, "wb") as file:
-                        file.write(self._file)
-                else:
-                    self._built.export_library(path, import_tree((), self._built.external_modules, self._linked) if self._linked else b"")
-                self._library = kind(load_module(path)._handle, self)  # the mapping stays valid after the file is deleted
+            self._library = kind((create_module("library", {}) if self.is_foreign else self._load())._handle, self)
             for module in self._imports:
                 Module.import_module(self._library, module)
         return self._library

@@ -248,9 +248,9 @@ class CSourceModule(Module):
 
     format, is_dso_exportable = "c", True
 
-    def __init__(self, code: str, fmt: str, func_names: Iterable[str], const_vars: Iterable[str]):
+    def __init__(self, code: str, fmt: str, func_names: Iterable[str] | None, const_vars: Iterable[str] | None):
         self.code, self.format = code, {"": "c", "cu": "c"}.get(fmt, fmt)
-        self.func_names, self.const_vars = [str(n) for n in func_names], [str(n) for n in const_vars]
+        self.func_names, self.const_vars = [str(n) for n in func_names or ()], [str(n) for n in const_vars or ()]
         if self.format not in ("c", "cc", "cpp", "cxx"):
             raise ValueError(f"source in the form '{fmt}' cannot be compiled into a library; the forms are c, cc and cpp")
         functions = {"get_source": lambda fmt="": self.code, "get_symbol": lambda: self.func_names[0], "get_func_names": lambda: list(self.func_names),
@@ -285,7 +285,7 @@ class CSourceModule(Module):
             file.write(self.code)
 
 
-def CSourceModuleCreate(code: str, fmt: str = "c", func_names: Iterable[str] = (), const_vars: Iterable[str] = ()) -> CSourceModule:
+def CSourceModuleCreate(code: str, fmt: str = "c", func_names: Iterable[str] | None = (), const_vars: Iterable[str] | None = ()) -> CSourceModule:
     """A module of C source whose functions use the classic packed calling convention (docs/external-codegen.md)."""
     return CSourceModule(code, fmt, func_names, const_vars)
 

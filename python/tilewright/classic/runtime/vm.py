@@ -130,6 +130,10 @@ class Executable:
                 return list(params)
         raise ValueError(f"the program has no function '{func_name}'; there are {', '.join(self.globals)}")
 
+    def get_function_arity(self, func_name: str) -> int:
+        """The number of parameters of a function. ValueError: no such function."""
+        return len(self.get_function_params(func_name))
+
 
 class VirtualMachine:
     """Runs an executable: `vm.run(x)`, `vm.invoke("main", x, y=...)`. Regions are compiled for each combination of sizes and cached."""

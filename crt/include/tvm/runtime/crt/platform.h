@@ -3,6 +3,7 @@
 #ifndef TVM_RUNTIME_CRT_PLATFORM_H_
 #define TVM_RUNTIME_CRT_PLATFORM_H_
 
+#include <dlpack/dlpack.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tvm/runtime/crt/error_codes.h>
@@ -15,8 +16,9 @@ extern "C" {
 tvm_crt_error_t TVMPlatformInitialize(void);
 /* Does not return. */
 void TVMPlatformAbort(tvm_crt_error_t code);
-tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, void** out_ptr);
-tvm_crt_error_t TVMPlatformMemoryFree(void* ptr);
+/* Aligned for every C type. */
+tvm_crt_error_t TVMPlatformMemoryAllocate(size_t num_bytes, DLDevice dev, void** out_ptr);
+tvm_crt_error_t TVMPlatformMemoryFree(void* ptr, DLDevice dev);
 /* One timer at a time; the seconds that passed between the two. */
 tvm_crt_error_t TVMPlatformTimerStart(void);
 tvm_crt_error_t TVMPlatformTimerStop(double* elapsed_time_seconds);

@@ -24,7 +24,7 @@ def adaptive_max_pool2d(data: Any, output_size: Any = None, layout: str = "NCHW"
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("cblas", "ccompiler", "dnnl"):  # loaded on use; they register what their generators support
+    if name in register.SHIPPED:  # loaded on use; they register what their generators support
         import importlib
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"relay.op.contrib has no '{name}'; instead: a code generator of your own (docs/external-codegen.md), with patterns from "

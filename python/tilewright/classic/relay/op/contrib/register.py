@@ -2,8 +2,10 @@
 """Pattern tables by the name of the external code generator, for MergeComposite."""
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
+SHIPPED = ("cblas", "ccompiler", "dnnl")  # modules beside this one
 _tables: dict[str, Any] = {}
 
 
@@ -16,7 +18,9 @@ def register_pattern_table(compiler: str, table: Any = None) -> Any:
 
 
 def get_pattern_table(compiler: str) -> Any:
-    """The patterns of a code generator, or None."""
+    """The patterns of a code generator, or None. Those of the generators that come with the compiler are loaded on use."""
+    if compiler not in _tables and compiler in SHIPPED:
+        importlib.import_module("." + compiler, __package__)
     return _tables.get(compiler)
 
 
