@@ -3,6 +3,8 @@
 # file name the room it needs ("fuzz-room: frontend") and, if it has one, the folder of its seeds ("fuzz-seeds: tests/...").
 # With TILEWRIGHT_FUZZ_COVERAGE (./dev fuzz) inputs that reach new code are kept; only the target fuzz_targets links then.
 file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
+# What feeds them is compiled once; the folder of its seeds is a target's own.
+add_library(tw_fuzz_driver OBJECT ${CMAKE_SOURCE_DIR}/tests/fuzz/driver_main.cc)
 foreach(source ${targets})
   get_filename_component(name ${source} NAME_WE)
   string(REGEX REPLACE "_fuzz$" "" name ${name})
@@ -16,11 +18,12 @@ foreach(source ${targets})
   if("${facts}" MATCHES "fuzz-seeds: ([A-Za-z0-9_/.]+)")
     set(seeds ${CMAKE_MATCH_1})
   endif()
-  add_executable(fuzz_${name} ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/driver_main.cc)
+  set(folder ${CMAKE_BINARY_DIR}/fuzz_seeds_of_${name}.cc)
+  file(CONFIGURE OUTPUT ${folder} CONTENT "extern const char fuzz_seeds_folder[];\nconst char fuzz_seeds_folder[] = \"${CMAKE_SOURCE_DIR}/${seeds}\";\n")
+  add_executable(fuzz_${name} ${source} ${folder} $<TARGET_OBJECTS:tw_fuzz_driver>)
   target_link_libraries(fuzz_${name} PRIVATE tw_${room})
   target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_definitions(fuzz_${name} PRIVATE TW_FUZZ_CORPUS="${CMAKE_SOURCE_DIR}/${seeds}"
-                             TW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_compile_definitions(fuzz_${name} PRIVATE TW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   set_target_properties(fuzz_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   list(APPEND programs fuzz_${name})
   add_test(NAME fuzz.${name} COMMAND fuzz_${name} --runs 3000)

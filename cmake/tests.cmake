@@ -3,6 +3,7 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 configure_file(${CMAKE_SOURCE_DIR}/tests/test_folders.h.in ${CMAKE_BINARY_DIR}/tests/test_folders.h @ONLY)
+# Four files of a folder are compiled together, as those of a room are: their names are unique within it.
 # GoogleTest's header costs each test file two seconds: it is compiled once for all of them.
 add_executable(tw_gtest_header EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/no_code.cc)
 target_link_libraries(tw_gtest_header PRIVATE GTest::gtest GTest::gtest_main)
@@ -13,9 +14,9 @@ function(tw_room_tests room)
   if(sources)
     add_executable(test_${room} ${sources})
     target_link_libraries(test_${room} PRIVATE tw_${room} GTest::gtest GTest::gtest_main)
+    set_target_properties(test_${room} PROPERTIES UNITY_BUILD ${TILEWRIGHT_UNITY} UNITY_BUILD_BATCH_SIZE 4)
     target_compile_options(test_${room} PRIVATE -O1)  # half the compile time of the test programs
-    if(room STREQUAL "driver")  # most of whose tests build graphs: what they include for it is compiled once, and four of them together
-      set_target_properties(test_driver PROPERTIES UNITY_BUILD ${TILEWRIGHT_UNITY} UNITY_BUILD_BATCH_SIZE 4)
+    if(room STREQUAL "driver")  # most of whose tests build graphs: what they include for it is compiled once, too
       target_precompile_headers(test_driver PRIVATE <gtest/gtest.h> ${CMAKE_SOURCE_DIR}/tests/driver/graphs.h)
     else()
       target_precompile_headers(test_${room} REUSE_FROM tw_gtest_header)

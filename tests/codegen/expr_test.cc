@@ -13,13 +13,6 @@ namespace {
 using namespace tir;
 using Loads = std::vector<PrimExpr>;
 
-std::vector<Target> targets() {
-  std::vector<Target> out{host_target()};
-  for (const char* text : {"llvm -mcpu=x86-64-v2", "llvm -mcpu=x86-64-v3"})
-    if (Target t = named_target(text); runs_here(t)) out.push_back(t);
-  return out;
-}
-
 template <class T>
 constexpr DataType dtype_of() {
   if constexpr (std::is_same_v<T, float>)

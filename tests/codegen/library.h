@@ -29,6 +29,14 @@ inline bool runs_here(const Target& target) {
   return target.mtriple == host_target().mtriple;
 }
 
+// This machine and older ones whose code it runs.
+inline std::vector<Target> targets() {
+  std::vector<Target> out{host_target()};
+  for (const char* text : {"llvm -mcpu=x86-64-v2", "llvm -mcpu=x86-64-v3"})
+    if (Target t = named_target(text); runs_here(t)) out.push_back(t);
+  return out;
+}
+
 struct TempFolder {
   std::string path;
   TempFolder() {

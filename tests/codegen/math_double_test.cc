@@ -11,7 +11,7 @@ namespace {
 
 using namespace tir;
 
-struct Function {
+struct DoubleFunction {
   const char* name;
   Intrinsic op;
   long double (*exact)(long double);
@@ -21,7 +21,7 @@ struct Function {
 long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
 
 // The ranges reach past where results over- or underflow.
-const Function kFunctions[] = {
+const DoubleFunction kDoubleFunctions[] = {
     {"exp", Intrinsic::k_exp, std::exp, -750, 712, 1.5},
     {"exp_near", Intrinsic::k_exp, std::exp, -1, 1, 1.5},
     {"exp2", Intrinsic::k_exp2, std::exp2, -1080, 1026, 1.5},
@@ -68,25 +68,18 @@ double ulps(double got, long double exact) {
   return static_cast<double>(std::fabs(got - exact) / std::ldexp(1.0L, exponent - 52));
 }
 
-std::vector<Target> targets() {
-  std::vector<Target> out{host_target()};
-  for (const char* text : {"llvm -mcpu=x86-64-v2", "llvm -mcpu=x86-64-v3"})
-    if (Target t = named_target(text); runs_here(t)) out.push_back(t);
-  return out;
-}
-
 TEST(MathDouble, DenseSweeps) {
   constexpr int64_t n = 1 << 15;
   for (const Target& target : targets()) {
     std::vector<PrimFunc> kernels;
-    for (const Function& f : kFunctions)
+    for (const DoubleFunction& f : kDoubleFunctions)
       kernels.push_back(elementwise(std::string("tw_") + f.name, {kFloat64}, kFloat64, n, target.vector_bits / 64,
                                     [&](auto v) { return intrinsic(f.op, {v[0]}); }));
     Library library(kernels, target);
     // Without fma the products of the polynomials round too.
     const double slack = target.vector_bits < 256 ? 1.5 : 1;
     for (size_t k = 0; k < kernels.size(); ++k) {
-      const Function& f = kFunctions[k];
+      const DoubleFunction& f = kDoubleFunctions[k];
       Aligned<double> in(n), out(n);
       std::mt19937_64 random(5);
       const bool log_scale = f.low > 0 && f.high / f.low > 1e6;
@@ -114,12 +107,12 @@ TEST(MathDouble, EdgesMatchTheCLibrary) {
                                   -0x1p-1022, 1,   -1,  0x1p1023, -0x1p1023, 1e-9, 710.3, -745};
   for (const Target& target : targets()) {
     std::vector<PrimFunc> kernels;
-    for (const Function& f : kFunctions)
+    for (const DoubleFunction& f : kDoubleFunctions)
       kernels.push_back(elementwise(std::string("tw_") + f.name, {kFloat64}, kFloat64, 16, target.vector_bits / 64,
                                     [&](auto v) { return intrinsic(f.op, {v[0]}); }));
     Library library(kernels, target);
     for (size_t k = 0; k < kernels.size(); ++k) {
-      const Function& f = kFunctions[k];
+      const DoubleFunction& f = kDoubleFunctions[k];
       Aligned<double> in(16), out(16);
       std::copy(edges.begin(), edges.end(), in.data);
       library.run(k, {in.data, out.data});

@@ -79,13 +79,6 @@ std::vector<float> sweep(const Function& f, int64_t n) {
   return x;
 }
 
-std::vector<Target> targets() {
-  std::vector<Target> out{host_target()};
-  for (const char* text : {"llvm -mcpu=x86-64-v2", "llvm -mcpu=x86-64-v3"})
-    if (Target t = named_target(text); runs_here(t)) out.push_back(t);
-  return out;
-}
-
 TEST(Math, DenseSweeps) {
   constexpr int64_t n = 1 << 18;
   for (const Target& target : targets()) {

@@ -11,13 +11,6 @@ namespace {
 
 using namespace tir;
 
-std::vector<Target> targets() {
-  std::vector<Target> out{host_target()};
-  for (const char* text : {"llvm -mcpu=x86-64-v2", "llvm -mcpu=x86-64-v3"})
-    if (Target t = named_target(text); runs_here(t)) out.push_back(t);
-  return out;
-}
-
 TEST(Memory, MaskedTail) {
   // out[i] = in[i] + 1 for i < n by vectors of 16 with a mask: nothing outside is read or written.
   for (const Target& target : targets())

@@ -24,6 +24,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 // Optional: a target may add seeds that it makes itself.
 extern "C" __attribute__((weak)) void FuzzSeeds(std::vector<std::string>* seeds);
+extern const char fuzz_seeds_folder[];  // the build writes it
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
 
 namespace {
@@ -180,7 +181,7 @@ int main(int argc, char** argv) {
   uint64_t seed = 1, runs = 5000;
   double seconds = 0;
   std::vector<std::string> files;
-  std::string corpus_folder = TW_FUZZ_CORPUS;
+  std::string corpus_folder = fuzz_seeds_folder;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word.rfind("--", 0) != 0)

@@ -54,7 +54,7 @@ std::vector<Tensor> weights() {
   return out;
 }
 
-Module read(const std::string& name) {
+Module read_case(const std::string& name) {
   std::stringstream text;
   text << std::ifstream(std::string(TW_TEST_DATA) + "/classic/passes/" + name + ".txt").rdbuf();
   std::vector<Tensor> constants = weights();
@@ -73,9 +73,10 @@ TEST_P(ClassicPass, GivesTheSame) {
   const Case& c = GetParam();
   PassContext context;
   context.opt_level = 4;
-  auto result = run_passes(read(c.input), {c.pass}, context);
+  auto result = run_passes(read_case(c.input), {c.pass}, context);
   ASSERT_TRUE(result.ok()) << result.error().str();
-  EXPECT_EQ(structural_equal(*result, read(c.output)), !*c.differs) << c.differs << "\n" << print_module(*result).text;
+  EXPECT_EQ(structural_equal(*result, read_case(c.output)), !*c.differs) << c.differs << "\n"
+                                                                         << print_module(*result).text;
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, ClassicPass, testing::ValuesIn(kCases),

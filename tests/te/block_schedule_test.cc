@@ -13,14 +13,14 @@
 namespace tilewright::te {
 namespace {
 
-struct Drawn {
+struct DrawnBlocks {
   std::map<std::string, int> accepted;  // by step
   std::map<std::string, int> refused;   // by reason
 };
 
 class Steps {
  public:
-  Steps(Draw& draw, BlockSchedule& schedule, Drawn* count) : draw_(draw), s_(schedule), count_(count) {}
+  Steps(Draw& draw, BlockSchedule& schedule, DrawnBlocks* count) : draw_(draw), s_(schedule), count_(count) {}
 
   void take(int64_t n) {
     for (int64_t i = 0; i < n; ++i) step();
@@ -102,13 +102,13 @@ class Steps {
 
   Draw& draw_;
   BlockSchedule& s_;
-  Drawn* count_;
+  DrawnBlocks* count_;
 };
 
 TEST(BlockSchedule, RandomStepsGiveTheValuesOfTheDefinition) {
   const char* given = std::getenv("TW_TE_SEEDS");
   const int seeds = given ? std::atoi(given) : 300;
-  Drawn count;
+  DrawnBlocks count;
   for (int seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Draw draw(static_cast<uint64_t>(seed));

@@ -33,7 +33,7 @@ Case make_case(int64_t n, int64_t ic, int64_t oc, int64_t h, int64_t w, int64_t 
   return {p, halo, out_halo, plain};
 }
 
-struct Run {
+struct ConvRun {
   Case c;
   View data, weights, out, residual;
   int kernel;
@@ -43,12 +43,12 @@ struct Run {
 // Convolution + residual + ReLU against plain loops, with one and three threads.
 void check(std::vector<Case> cases, const std::function<void(Conv2dConfig&, const Case&)>& change = {}) {
   KernelSet set;
-  std::vector<Run> runs;
+  std::vector<ConvRun> runs;
   for (Case& c : cases) {
     const Conv2dProblem& p = c.p;
     const int64_t v = p.lanes;
     HaloNeed need = halo_need(p);
-    Run r;
+    ConvRun r;
     r.c = c;
     auto halo = [&](int64_t n) { return n + c.halo; };
     if (p.plain_data)
@@ -83,7 +83,7 @@ void check(std::vector<Case> cases, const std::function<void(Conv2dConfig&, cons
   }
   set.build();
   if (::testing::Test::HasFatalFailure()) return;
-  for (const Run& r : runs) {
+  for (const ConvRun& r : runs) {
     const Conv2dProblem& p = r.c.p;
     const int64_t v = p.lanes, icg = p.in_channels / p.groups, ocg = p.out_channels / p.groups;
     Memory data(r.data.buffer->size), residual(r.residual.buffer->size);

@@ -7,7 +7,7 @@
 namespace tilewright::topi::testing {
 namespace {
 
-struct Run {
+struct GemmRun {
   GemmProblem p;
   GemmConfig config;
   View a, b, out, bias;
@@ -27,7 +27,7 @@ View matrix(const char* name, int64_t batch, int64_t rows, int64_t columns, int6
   return view;
 }
 
-struct Shape {
+struct GemmShape {
   int64_t batch, m, n, k;
   MatrixB b = MatrixB::kPacked;
   int64_t a_pad = 0, out_pad = 0;
@@ -35,11 +35,11 @@ struct Shape {
   int panel = 0;
 };
 
-void check(const std::vector<Shape>& shapes) {
+void check(const std::vector<GemmShape>& shapes) {
   KernelSet set;
-  std::vector<Run> runs;
-  for (const Shape& s : shapes) {
-    Run r;
+  std::vector<GemmRun> runs;
+  for (const GemmShape& s : shapes) {
+    GemmRun r;
     r.p.batch = s.batch, r.p.m = s.m, r.p.n = s.n, r.p.k = s.k, r.p.b = s.b, r.p.row_stride = s.k + s.a_pad;
     r.p.panel = s.panel;
     r.a_pad = s.a_pad, r.out_pad = s.out_pad;
@@ -66,7 +66,7 @@ void check(const std::vector<Shape>& shapes) {
   }
   set.build();
   if (::testing::Test::HasFatalFailure()) return;
-  for (const Run& r : runs) {
+  for (const GemmRun& r : runs) {
     const GemmProblem& p = r.p;
     Memory a(r.a.buffer->size), bias(p.n);
     a.randomize(1), bias.randomize(2);
@@ -232,7 +232,7 @@ TEST(Gemm, ColumnsThatEndInHalfAVector) {
 }
 
 TEST(Gemm, EveryTileGivesTheSame) {
-  std::vector<Shape> shapes;
+  std::vector<GemmShape> shapes;
   for (GemmConfig c : {GemmConfig{1, 1, 1}, {2, 3, 2}, {14, 2, 4}, {7, 3, 3}, {28, 1, 4}, {4, 6, 8}})
     if (c.mr * c.nr + c.nr + 1 <= host_target().vector_registers)
       shapes.push_back({1, 30, 70, 13, MatrixB::kPacked, 0, 0, c});
@@ -241,7 +241,7 @@ TEST(Gemm, EveryTileGivesTheSame) {
 
 // Panels that are wider than the tile, as another processor or another shape wanted them.
 TEST(Gemm, NarrowTilesUnderWidePanels) {
-  std::vector<Shape> shapes;
+  std::vector<GemmShape> shapes;
   for (int panel : {2, 3, 4})
     for (GemmConfig c : {GemmConfig{1, 1, 1}, {2, 3, 2}, {6, 1, 4}, {5, 2, 3}})
       if (c.nr <= panel) {

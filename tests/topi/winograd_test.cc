@@ -113,7 +113,7 @@ Case dilated(Case c, int64_t dh, int64_t dw) {
   return c;
 }
 
-struct Run {
+struct WinogradRun {
   Case c;
   View data, weights, out, residual, scratch;
   int kernel;
@@ -123,12 +123,12 @@ struct Run {
 // Convolution + residual + ReLU against plain loops, with one to four threads.
 void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& change = {}) {
   KernelSet set;
-  std::vector<Run> runs;
+  std::vector<WinogradRun> runs;
   for (Case& c : cases) {
     const Conv2dProblem& p = c.p;
     const int64_t v = p.lanes;
     ASSERT_TRUE(winograd_applies(p, c.tile_height, c.tile_width)) << c.name();
-    Run r;
+    WinogradRun r;
     r.c = c;
     r.config = winograd_config(p, c.tile_height, c.tile_width, false, set.target());
     if (change) change(r.config);
@@ -161,7 +161,7 @@ void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& 
   }
   set.build();
   if (::testing::Test::HasFatalFailure()) return;
-  for (const Run& r : runs) {
+  for (const WinogradRun& r : runs) {
     const Conv2dProblem& p = r.c.p;
     const int64_t v = p.lanes;
     Memory data(r.data.buffer->size), residual(r.residual.buffer->size), scratch(r.scratch.buffer->size, 1e30f);
