@@ -51,7 +51,7 @@ Expr kernel_products(NodeContext& c, const Expr& x, const Doubles& vectors, int6
     const Expr far = c.reduce("sum", c.mul(away, away), {2}, false);
     return c.call("exp", {c.mul(far, number(c, -parameters[0]))});
   }
-  const Expr dot = product(c, x, vectors, count);
+  Expr dot = product(c, x, vectors, count);
   if (kind == "LINEAR") return dot;
   const Expr shifted = c.add(c.mul(dot, number(c, parameters[0])), number(c, parameters[1]));
   if (kind == "POLY") return c.call("power", {shifted, number(c, parameters[2])});
