@@ -175,6 +175,9 @@ Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
     const Kind kind = name == "debug_create" ? Kind::kDebug : aot ? Kind::kAot : Kind::kGraph;
     auto self = std::static_pointer_cast<LibraryModule>(shared_from_this());
     return make_function(name, [self, kind](const Arguments& args) -> Result<Value> {
+      if (kind == Kind::kAot && args.size() > 1)
+        return Diagnostic(ErrorCode::kInvalidArgument,
+                          format("Expect exactly 1 device passed, not {}: generated code runs on one", args.size()));
       TW_TRY_STATUS(
           check_devices(self->artifact_->plan(), args.from(kind == Kind::kDebug ? 1 : 0)));  // (model name, devices...)
       ExecutorOptions options;

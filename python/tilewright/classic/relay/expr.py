@@ -209,10 +209,6 @@ class Op(Expr, ScriptOp):
         return hash(self.name)
 
     @staticmethod
-    def get(op_name: str) -> "Op":
-        return Op(op_name)
-
-    @staticmethod
     def list_op_names() -> list[str]:
         return _core.op_names()
 

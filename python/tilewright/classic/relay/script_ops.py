@@ -67,6 +67,13 @@ class ScriptOp:
 
     name: str
 
+    @classmethod
+    def get(cls, op_name: str) -> Any:
+        """An operator of the graph, or by "tir.NAME" an intrinsic of loops."""
+        from ..tir.expr import OpName
+        from ..tir.op import is_intrinsic
+        return OpName(op_name) if op_name.startswith("tir.") and is_intrinsic(op_name) else cls(op_name)  # type: ignore[call-arg]
+
     @property
     def arguments(self) -> list[AttrFieldInfo]:
         return [AttrFieldInfo(name, "Tensor", "") for name in _core.op_info(self.name)[1]]

@@ -66,6 +66,9 @@ class Module:
         """The function. AttributeError if there is none."""
         found = self._handle.get_function(name, query_imports)
         if found is None:
+            from .vm import function_of_constants
+            if (own := function_of_constants(self, name)) is not None:
+                return own
             raise AttributeError(f"Module has no function '{name}'")
         return _Wrapped(found)
 

@@ -19,8 +19,8 @@ def install_remote(cls: type, empty: Any, attribute: Any, sync: Any) -> None:
     _remote = (cls, empty, attribute, sync)
 
 
-_NAMES = {"llvm": 1, "cpu": 1, "c": 1, "stackvm": 1, "hybrid": 1, "test": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "opencl": 4, "cl": 4, "aocl": 5, "aocl_sw_emu": 5,
-          "sdaccel": 6, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "ext_dev": 12, "micro_dev": 13, "hexagon": 14, "webgpu": 15}
+_NAMES = {"llvm": 1, "cpu": 1, "c": 1, "stackvm": 1, "hybrid": 1, "test": 1, "composite": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "opencl": 4, "cl": 4, "aocl": 5, "aocl_sw_emu": 5,
+          "sdaccel": 4, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "ext_dev": 12, "micro_dev": 13, "hexagon": 14, "webgpu": 15}
 _TYPES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 5: "aocl", 6: "sdaccel", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 12: "ext_dev",
           13: "micro_dev", 14: "hexagon", 15: "webgpu"}
 

@@ -38,11 +38,25 @@ def _program_of(library: Any) -> Any:
         return library._program
     if getattr(library, "type_key", "") == "rpc":
         return RemoteProgram(library)
+    if (known := getattr(library, "_vm_program", None)) is not None:
+        return known
     path = getattr(library, "_path", None) or (library if isinstance(library, (str, os.PathLike)) else None)
     program = _core.vm_program_of(os.fspath(path)) if path else None
     if program is None:
         raise TypeError(f"a {type(library).__name__} without a VM program; relay.vm.compile makes one")
+    if hasattr(library, "_path"):
+        library._vm_program = program  # what is bound to its constants holds for all machines of the library
     return program
+
+
+def function_of_constants(library: Any, name: str) -> Any:
+    """A function about late-bound constants of a library with a VM program; None for other libraries and names."""
+    if name not in ("load_late_bound_consts", "load_late_bound_consts_from_map", "get_late_bound_consts", "move_late_bound_consts") or getattr(library, "_path", None) is None:
+        return None
+    try:
+        return getattr(Executable(library), name)
+    except TypeError:
+        return None
 
 
 class Executable:

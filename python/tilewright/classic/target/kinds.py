@@ -44,7 +44,7 @@ KINDS: dict[str, Kind] = {
     "aocl_sw_emu": Kind(5, ("aocl", "hls"), _attrs("system-lib:bool")),
     "hexagon": Kind(14, ("hexagon", "cpu"), _attrs("mattr:list mcpu mtriple llvm-options:list num-cores:int vtcm-capacity:int system-lib:bool link-params:bool")),
     "ext_dev": Kind(12, (), _attrs("system-lib:bool")),
-    "composite": Kind(0, (), _attrs("devices:list")),
+    "composite": Kind(1, (), _attrs("devices:list")),
 }
 # Default options by kind.
 DEFAULTS: dict[str, dict[str, Any]] = {

@@ -111,6 +111,9 @@ class IntImm(int):
                 raise ValueError(f"Literal value {int(made)} exceeds the range of {made.dtype}, {low} to {high - 1}")  # type: ignore[attr-defined]
         return made
 
+    def __str__(self) -> str:
+        return str(bool(self)) if self.dtype == "bool" else int.__repr__(self)  # type: ignore[attr-defined]
+
     @property
     def value(self) -> int:
         return int(self)
@@ -162,6 +165,9 @@ class FloatImm(float):
         made = super().__new__(cls, value)
         made.dtype = str(dtype)  # type: ignore[attr-defined]
         return made
+
+    def __str__(self) -> str:
+        return pretty(self)
 
     @property
     def value(self) -> float:
@@ -290,15 +296,30 @@ class Reinterpret(PrimExpr):
 
 
 class OpName(StringImm):
-    """The callee of a call: `op.name`."""
+    """The callee of a call, `op.name`; one operator has one name."""
 
     @property
     def name(self) -> str:
         return str(self)
 
+    def same_as(self, other: object) -> bool:
+        return self == other
+
+    def get_attr(self, attr_name: str) -> typing.Any:
+        """What scripts registered of an intrinsic."""
+        from ..relay.op.registry import attribute_of
+        return attribute_of(str(self), attr_name)
+
 
 class Call(PrimExpr):
-    """A call of an intrinsic, or of a function by name."""
+    """A call of an intrinsic, or of a function by name: `Call("float32", "tir.exp", [x])`."""
+
+    def __init__(self, dtype: str, op: typing.Any, args: typing.Any, span: object = None):
+        from .op import call_extern, call_intrin
+        name, args = str(getattr(op, "name", op)), list(args)
+        if name in ("tir.call_extern", "tir.call_pure_extern"):
+            name = str(args.pop(0))
+        super().__init__(call_intrin(dtype, name, *args) if name.startswith("tir.") else call_extern(dtype, name, *args))
 
     @property
     def op(self) -> typing.Any:

@@ -251,6 +251,12 @@ _INTRINSICS = frozenset(("exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt",
                         "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "fmod", "copysign", "isnan", "isinf", "isfinite", "popcount", "clz", "fma"))
 
 
+def is_intrinsic(name: str) -> bool:
+    """Whether calls may name it: "tir.exp", or what a script registered."""
+    from ..relay.op.registry import is_registered
+    return name.removeprefix("tir.") in _INTRINSICS or is_registered(name) or name in ("tir.if_then_else", "tir.call_extern", "tir.call_pure_extern", "tir.call_packed", "tir.likely", "tir.reinterpret")
+
+
 def call_intrin(dtype: str, func_name: str, *args: typing.Any, span: object = None) -> typing.Any:
     """Calls an intrinsic by name, such as `tir.exp`, or one of the script (`register_op_attr("tir.mine", ...)`), which a rule of
     register_intrin_lowering lowers."""

@@ -30,6 +30,10 @@ class Printer:
             return f'"{e}"'
         if kind == "Var":
             return self._variable(e)
+        if kind == "BitXor" and isinstance(e._fields[1], int) and e._fields[1] == -1:
+            return self._called("bitwise_not", e, e._fields[:1], intrinsic=True)
+        if kind == "Add" and isinstance(e._fields[1], int) and e._fields[1] < 0:  # what subtracting a number makes
+            return f"({self.text(e._fields[0])} - {self._number(e._fields[1].dtype, -e._fields[1])})"
         if kind in _INFIX:
             a, b = map(self.text, e._fields[:2])
             return f"({a}{' / ' if kind == 'Div' and self._types else _INFIX[kind]}{b})"
@@ -46,6 +50,8 @@ class Printer:
             return f"cast({e.dtype}, {self.text(e._fields[0])})" if self._types else f"{e.dtype}({self.text(e._fields[0])})"
         if kind == "Reinterpret":
             return self._called("reinterpret", e, e._fields[:1], intrinsic=True)
+        if kind == "Extern" and not str(e._fields[0]).startswith("tir."):
+            return self._called("call_extern", e, [str(e._fields[0]), *e._fields[1]], intrinsic=True)
         if kind in ("Call", "Extern"):
             return self._called(str(e._fields[0]).removeprefix("tir."), e, e._fields[1], intrinsic=True)
         if kind == "Read":
@@ -89,7 +95,7 @@ class Printer:
         return f"{value}{dtype.replace('uint', 'u').replace('int', 'i')}" if self._types else f"({dtype}){value}"
 
     def _real(self, dtype: str, value: float) -> str:
-        shown = f"{value:g}"
+        shown = f"{value:.6g}"
         return f"{shown}{dtype.replace('float', 'f')}" if self._types else shown + {"float32": "f", "float16": "h"}.get(dtype, "")
 
 
