@@ -26,6 +26,10 @@ class Case:
         self.outputs, self.opset, self.domain, self.random = outputs, opset, domain, random
         self.order = order or list(inputs) + list(self.constants)
 
+    @property
+    def key(self):
+        return self.operator, self.name, self.dtype, self.size
+
     def write(self, path):
         """Writes the model; returns its inputs."""
         seed = zlib.crc32(f"{self.operator} {self.name} {self.dtype} {self.size}".encode())

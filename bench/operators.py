@@ -6,6 +6,7 @@
     ./dev bench operators Softmax 'Arg*' --dtypes float32 --sizes cache --threads 1
     ./dev bench operators --target "llvm -mcpu=x86-64-v3"  the AVX2 code (onnxruntime still uses all this machine has)
     ./dev bench operators 'Reduce*' --add                  a part: adds to the figures that are there
+    ./dev bench operators --minutes 15 --rest              what the figures lack, as far as the time goes; again for more
     ./dev bench operators --show --write                   no measuring: the figures so far, into docs and bench/record
 
 How: each model of one node (bench/operator_cases.py) is compiled in this process, both engines' answers are compared,
@@ -223,11 +224,14 @@ def parse(arguments):
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="folder with the libraries")
     parser.add_argument("--json", type=pathlib.Path, help="where the figures go (default: .cache/bench/operators[-TARGET].json)")
     parser.add_argument("--add", action="store_true", help="keep the figures of cases not measured now")
+    parser.add_argument("--rest", action="store_true", help="only cases without figures for these threads; implies --add")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop behind the case in which this time ends")
     parser.add_argument("--show", action="store_true", help="measure nothing, show the figures that are there")
     parser.add_argument("--write", action="store_true", help="renew docs/performance.md and bench/record/operators.json")
     parser.add_argument("--list", action="store_true", help="list the cases, and the operators of the standard without one")
     args = parser.parse_args(arguments)
     args.threads = [int(t) for t in args.threads.split(",")]
+    args.add = args.add or args.rest
     tag = "".join(c if c.isalnum() else "_" for c in args.target)
     args.json = args.json or ROOT / f".cache/bench/operators{'-' + tag if tag else ''}.json"
     return args
@@ -244,12 +248,15 @@ def measure(results, args):
     lib = library.Library(str(args.build))
     found = {key_of(entry): entry for entry in results["cases"]}
     cases = list(chosen(args))
+    if args.rest:
+        wanted = {str(t) for t in args.threads}
+        cases = [c for c in cases if not wanted <= set(found.get(c.key, {}).get("threads", {}))]
     started = last = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for i, case in enumerate(cases):
             entry = measure_case(case, lib, args, pathlib.Path(folder))
             if entry is None:
-                found.pop((case.operator, case.name, case.dtype, case.size), None)
+                found.pop(case.key, None)
                 continue
             if key_of(entry) in found:
                 entry["threads"] = {**found[key_of(entry)]["threads"], **entry["threads"]}
@@ -257,6 +264,9 @@ def measure(results, args):
             if time.monotonic() - last > 10:
                 last = time.monotonic()
                 say(f"  {i + 1} of {len(cases)}, {last - started:.0f} s, {' '.join(key_of(entry))}")
+            if time.monotonic() - started > 60 * args.minutes:
+                say(f"  stopped after {i + 1} of {len(cases)} cases; --rest goes on")
+                break
     results["cases"] = [found[key] for key in sorted(found)]
 
 

@@ -127,6 +127,7 @@ Expr ExpressionBuilder::get(const Expr& tuple, int64_t index) const {
 Expr ExpressionBuilder::constant_of(Tensor t) const { return relay::make_constant(std::move(t), span_); }
 
 Expr ExpressionBuilder::scalar(double value, DataType dtype) const {
+  if (dtype.is_string()) unsupported("text, which holds no numbers");
   Tensor t = Tensor::zeros(dtype, {});
   t.set_double(0, value);
   return constant_of(t);

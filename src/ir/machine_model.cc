@@ -22,18 +22,18 @@ struct Family {
   const char* prefix{};
   Units units;
   double gflops{}, l1_gbps{}, l2_gbps{}, l3_gbps{}, dram_gbps{};
-  int64_t l1_bytes{}, l2_bytes{};
+  int64_t l1_bytes{}, l2_bytes{}, l3_bytes{32 << 20};
 };
 constexpr Family kFamilies[] = {
     {"znver5", kTwoOf512, 262, 380, 190, 90, 40, 48 << 10, 1 << 20},
     {"znver4", kTwoOf256, 115, 190, 100, 75, 30, 32 << 10, 1 << 20},
     {"znver3", kTwoOf256, 105, 200, 100, 80, 25, 32 << 10, 512 << 10},
-    {"znver2", kTwoOf256, 100, 180, 90, 70, 20, 32 << 10, 512 << 10},
-    {"znver1", kTwoOf128, 50, 90, 60, 40, 18, 32 << 10, 512 << 10},
-    {"sapphirerapids", kIntelServer, 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
-    {"emeraldrapids", kIntelServer, 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
-    {"graniterapids", kIntelServer, 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
-    {"icelake-server", kIntelServer, 180, 300, 110, 30, 12, 48 << 10, 1280 << 10},
+    {"znver2", kTwoOf256, 100, 180, 90, 70, 20, 32 << 10, 512 << 10, 16 << 20},
+    {"znver1", kTwoOf128, 50, 90, 60, 40, 18, 32 << 10, 512 << 10, 8 << 20},
+    {"sapphirerapids", kIntelServer, 190, 300, 120, 30, 12, 48 << 10, 2 << 20, 60 << 20},
+    {"emeraldrapids", kIntelServer, 190, 300, 120, 30, 12, 48 << 10, 2 << 20, 60 << 20},
+    {"graniterapids", kIntelServer, 190, 300, 120, 30, 12, 48 << 10, 2 << 20, 60 << 20},
+    {"icelake-server", kIntelServer, 180, 300, 110, 30, 12, 48 << 10, 1280 << 10, 40 << 20},
     {"cascadelake", kIntelServer, 150, 250, 100, 25, 12, 32 << 10, 1 << 20},
     {"skylake-avx512", kIntelServer, 150, 250, 100, 25, 12, 32 << 10, 1 << 20},
     {"x86-64-v4", kTwoOf256, 115, 190, 100, 50, 20, 32 << 10, 1 << 20},
@@ -41,8 +41,8 @@ constexpr Family kFamilies[] = {
     {"x86-64-v3", kTwoOf256, 100, 180, 80, 50, 18, 32 << 10, 512 << 10},
     {"x86-64", kOneOf128, 28, 90, 60, 40, 15, 32 << 10, 256 << 10},
     {"haswell", kTwoOf256, 100, 180, 70, 40, 15, 32 << 10, 256 << 10},
-    {"skylake", kTwoOf256, 110, 190, 80, 40, 18, 32 << 10, 256 << 10},
-    {"alderlake", kTwoOf256, 140, 250, 110, 50, 25, 48 << 10, 1280 << 10},
+    {"skylake", kTwoOf256, 110, 190, 80, 40, 18, 32 << 10, 256 << 10, 8 << 20},
+    {"alderlake", kTwoOf256, 140, 250, 110, 50, 25, 48 << 10, 1280 << 10, 24 << 20},
     // From the vendors' optimisation guides, not measured. In order, half a vector per instruction:
     {"cortex-a53", kOneOf64, 5, 10, 6, 2, 2, 32 << 10, 512 << 10},
     {"cortex-a55", kOneOf64, 7, 14, 9, 5, 4, 32 << 10, 128 << 10},
@@ -79,6 +79,7 @@ MachineModel machine_model_of(std::string_view cpu) {
       machine.gflops = family.gflops, machine.l1_gbps = family.l1_gbps, machine.l2_gbps = family.l2_gbps;
       machine.l3_gbps = family.l3_gbps, machine.dram_gbps = family.dram_gbps;
       machine.l1_bytes = family.l1_bytes, machine.l2_bytes = family.l2_bytes;
+      machine.l3_bytes = family.l3_bytes;
       machine.fma_units = family.units.count, machine.unit_bits = family.units.bits;
       machine.l1_rate = family.units.l1_rate, machine.l2_rate = family.units.l2_rate;
       machine.l3_rate = family.units.l3_rate;
@@ -104,10 +105,10 @@ std::string describe(const MachineModel& machine) {
       break;
   }
   return format(
-      "one core: {:.0f} GFLOP/s of float32; {:.0f}, {:.0f}, {:.0f}, {:.0f} GB/s from L1 ({} KiB), L2 ({} KiB), L3, "
-      "memory; {}",
+      "one core: {:.0f} GFLOP/s of float32; {:.0f}, {:.0f}, {:.0f}, {:.0f} GB/s from L1 ({} KiB), L2 ({} KiB), L3 "
+      "({} KiB), memory; {}",
       machine.gflops, machine.l1_gbps, machine.l2_gbps, machine.l3_gbps, machine.dram_gbps, machine.l1_bytes >> 10,
-      machine.l2_bytes >> 10, from);
+      machine.l2_bytes >> 10, machine.l3_bytes >> 10, from);
 }
 
 }  // namespace tilewright

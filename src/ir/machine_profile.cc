@@ -115,6 +115,7 @@ void apply(const MachineProfile& profile, MachineModel* machine) {
   machine->l1_gbps = profile.l1_gbps, machine->l2_gbps = profile.l2_gbps;
   machine->l3_gbps = profile.l3_gbps, machine->dram_gbps = profile.dram_gbps;
   machine->l1_bytes = profile.l1_bytes, machine->l2_bytes = profile.l2_bytes;
+  if (profile.l3_bytes > 0) machine->l3_bytes = profile.l3_bytes;
 }
 
 }  // namespace tilewright

@@ -260,6 +260,7 @@ constexpr ComputeDef kElementwiseComputes[] = {
     {"less_equal", arithmetic<ExprKind::kLE>},
     {"log", unary<Intrinsic::k_log>},
     {"log10", unary<Intrinsic::k_log10>},
+    {"log1p", unary<Intrinsic::k_log1p>},
     {"log2", unary<Intrinsic::k_log2>},
     {"logical_and", arithmetic<ExprKind::kAnd>},
     {"logical_not", invert},

@@ -83,8 +83,7 @@ tir::Stmt clear_halo(const topi::View& out, const topi::KernelContext& context) 
 
 // Whether the kernel's results and what it reads are more than caches hold until the results are read. Where a result
 // takes the place of an operand its lines are in the caches already.
-bool streams(const LoweringState& state, const Group& group) {
-  constexpr int64_t kMostCached = 20 << 20;  // measured with a last cache of 32 MiB
+bool streams(const LoweringState& state, const Group& group, const MachineModel& machine) {
   if (!group.choice->streams) return false;
   std::set<std::pair<size_t, int64_t>> places;
   int64_t bytes = 0;
@@ -95,7 +94,7 @@ bool streams(const LoweringState& state, const Group& group) {
       if (fresh) bytes += static_cast<int64_t>(p.bytes);
       if (!fresh && ids == &group.outputs) return false;
     }
-  return bytes > kMostCached;
+  return bytes > machine.most_cached();
 }
 
 // The parameter by which the kernel accesses a tensor.
@@ -171,7 +170,7 @@ Result<tir::PrimFunc> kernel_function(const LoweringState& state, const Group& g
   tir::PrimFunc f;
   f.name = std::move(name);
   std::map<int, tir::Buffer> buffer_of;
-  const bool streamed = streams(state, group);
+  const bool streamed = streams(state, group, target.machine);
   auto add = [&](const std::vector<int>& tensors, bool read_only) {
     for (size_t i = 0; i < tensors.size(); ++i)
       f.params.push_back(buffer_of[tensors[i]] = parameter(state, tensors[i], read_only, i, streamed && !read_only));

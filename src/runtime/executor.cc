@@ -2,6 +2,7 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/format.h"
 #include "runtime/claim.h"
@@ -110,12 +111,21 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
   e->variants_.resize(1 + first.variants.size());
   e->now_ = e->variants_.data();
   for (size_t i = 0; i < e->variants_.size(); ++i)
-    e->prepare_variant(e->variants_[i], plan::variant_of(first, i), options.externals);
+    e->prepare_variant(e->variants_[i], plan::variant_of(first, i), options);
   e->enter(*e->now_, least_sizes(first));
   return e;
 }
 
-void Executor::prepare_variant(Variant& v, const plan::Plan& plan, const std::vector<FunctionRef>& externals) {
+// The predicted time of a plan's parallel steps on one thread; without end where a step has no prediction, 0 where none
+// is parallel.
+static double shared_us(const plan::Plan& plan) {
+  double sum = 0;
+  for (const plan::Step& step : plan.steps)
+    if (step.parallel) sum += step.predicted_us > 0 ? step.predicted_us : HUGE_VAL;
+  return sum;
+}
+
+void Executor::prepare_variant(Variant& v, const plan::Plan& plan, const ExecutorOptions& options) {
   v.plan = v.whole = &plan;
   v.inputs.resize(plan.inputs.size());
   v.outputs.resize(plan.outputs.size());
@@ -127,10 +137,11 @@ void Executor::prepare_variant(Variant& v, const plan::Plan& plan, const std::ve
                        !v.calls.empty() && (step.parallel || previous_parallel)});
     if (!kernel)
       v.specials.emplace_back(plan, step, v.arguments.size(),
-                              step.kind == plan::StepKind::kExternal ? externals[step.kernel] : FunctionRef());
+                              step.kind == plan::StepKind::kExternal ? options.externals[step.kernel] : FunctionRef());
     v.arguments.resize(v.arguments.size() + step.buffers.size());
     previous_parallel = step.parallel;
   }
+  v.shares = threads() > 1 && shared_us(plan) >= options.least_shared_us;
   if (plan.scratch_bytes > 0) {
     v.arguments_per_thread = v.arguments.size();
     v.arguments.resize(v.arguments.size() * static_cast<size_t>(threads()));

@@ -26,6 +26,8 @@ struct ExecutorOptions {
   int spin_us = -1;  // -1: 100
   bool generated_entry =
       false;  // run() calls the artifact's generated entry on the caller's thread instead of interpreting the plan
+  // Runs whose parallel steps are predicted to take less than this on one thread do not wake others.
+  double least_shared_us = 3;
   std::vector<FunctionRef> externals;  // one for each of Plan::externals (LibraryModule::externals)
   // Shared among executors that never run concurrently; null: private. The arena grows as needed; the team does not.
   std::shared_ptr<Arena> arena = {};
@@ -104,12 +106,13 @@ class Executor {
     // Kernels' argument pointers, call by call; with per-thread scratch repeated for each thread (distance, else 0).
     std::vector<void*> arguments;
     size_t arguments_per_thread = 0;
-    bool stale = true;  // arguments must be recomputed
+    bool shares = false;  // whether runs need more threads than the caller's
+    bool stale = true;    // arguments must be recomputed
   };
 
   Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options);
   void allocate(Slot& slot, const plan::TensorInfo& info);
-  void prepare_variant(Variant& variant, const plan::Plan& plan, const std::vector<FunctionRef>& externals);
+  void prepare_variant(Variant& variant, const plan::Plan& plan, const ExecutorOptions& options);
   // With free sizes: switches to these sizes.
   void enter(Variant& variant, const std::vector<int64_t>& sizes);
   Status fit_variant(uint64_t index, const DLTensor* tensor);  // switches to a variant with the tensor's shape

@@ -28,7 +28,7 @@ void Executor::walk(int tid, int threads) {
   const Call* calls = now_->calls.data();
   for (size_t i = first_call_; i < last_call_; ++i) {
     const Call& call = calls[i];
-    if (call.meet_before && i != first_call_) team_->barrier(tid);
+    if (threads > 1 && call.meet_before && i != first_call_) team_->barrier(tid);
     if (failed_.load(std::memory_order_relaxed)) continue;
     if (call.parallel)
       run_kernel(call, arguments, tid, threads);
@@ -95,6 +95,10 @@ Status Executor::run_steps(size_t first, size_t last) {
   }
   first_call_ = first;
   last_call_ = std::min(last, now_->calls.size());
+  if (!now_->shares) {
+    walk(0, 1);
+    return finish();
+  }
   team_->run([](void* self, int tid, int threads) { static_cast<Executor*>(self)->walk(tid, threads); }, this);
   return finish();
 }

@@ -158,7 +158,7 @@ class ShuffleNode
 #define TW_TIR_INTRINSICS(X)                                                                                 \
   X(fma, 3) X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(tanh, 1) X(erf, 1) X(sigmoid, 1) X(pow, 2) X(floor, 1) \
   X(ceil, 1) X(round, 1) X(trunc, 1) X(fabs, 1) X(sin, 1) X(cos, 1) X(tan, 1) X(asin, 1) X(acos, 1) X(atan, 1) \
-  X(sinh, 1) X(cosh, 1) X(asinh, 1) X(acosh, 1) X(atanh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) X(fmod, 2)     \
+  X(sinh, 1) X(cosh, 1) X(asinh, 1) X(acosh, 1) X(atanh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) X(log1p, 1) X(fmod, 2) \
   X(copysign, 2) X(isnan, 1) X(isinf, 1) X(isfinite, 1) X(popcount, 1) X(clz, 1)                             \
   X(reduce_add, 1) X(reduce_max, 1) X(reduce_min, 1)  /* vector -> scalar, fixed order */                      \
   X(ldexp_int, 2)                                     /* x * 2^n, n int32: exponent arithmetic for exp */     \

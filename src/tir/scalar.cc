@@ -225,6 +225,8 @@ double float_call(Intrinsic op, DataType dtype, double x, double y, double z) {
       return std::log2(x);
     case Intrinsic::k_log10:
       return std::log10(x);
+    case Intrinsic::k_log1p:
+      return std::log1p(x);
     case Intrinsic::k_fmod:
       return std::fmod(x, y);
     case Intrinsic::k_copysign:

@@ -20,6 +20,11 @@ int64_t held_taps(const DepthwiseProblem& p, HeldTaps held) {
   return held == HeldTaps::kAll ? p.kernel_height * p.kernel_width : held == HeldTaps::kRow ? p.kernel_width : 1;
 }
 
+// Whether every result reads one plane, inside the data: taps held in registers are not asked which planes they meet.
+bool one_plane(const DepthwiseProblem& p) {
+  return p.kernel_depth == 1 && p.pad_front <= 0 && (p.out_depth - 1) * p.stride_depth - p.pad_front < p.in_depth;
+}
+
 ConvAxis columns_of(const DepthwiseProblem& p) {
   return {p.in_width, p.out_width, p.kernel_width, p.stride_width, p.dilation_width, p.pad_left};
 }
@@ -57,7 +62,7 @@ std::vector<DepthwiseConfig> configs(const DepthwiseProblem& p, const Target& ta
   // Wide tiles have less loop overhead, but 7 to 8 accumulators already hide the latency, so a tile that divides the
   // row beats a wider one with a remainder.
   for (HeldTaps held : {HeldTaps::kAll, HeldTaps::kRow, HeldTaps::kOne}) {
-    if (held == HeldTaps::kAll && p.kernel_depth > 1) continue;
+    if (held == HeldTaps::kAll && !one_plane(p)) continue;
     // Registers hold weights, accumulators and one loaded input.
     const int64_t room = target.vector_registers - 1 - held_taps(p, held);
     if (room < 4 && held != HeldTaps::kOne) continue;
@@ -74,7 +79,7 @@ std::vector<DepthwiseConfig> configs(const DepthwiseProblem& p, const Target& ta
 DepthwiseConfig default_config(const DepthwiseProblem& p, const Target& target) { return configs(p, target, 1)[0]; }
 
 bool fits(const DepthwiseProblem& p, const DepthwiseConfig& c) {
-  return c.tile_width >= 1 && !(c.held == HeldTaps::kAll && p.kernel_depth > 1);
+  return c.tile_width >= 1 && (c.held != HeldTaps::kAll || one_plane(p));
 }
 
 Cost estimate(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target& target) {

@@ -270,20 +270,9 @@ Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const O
   // The updates' last dimension is the result's: whole vectors, row by row. Threads divide the columns, so that updates
   // of one element stay in order.
   const int64_t width = out.shape.back();
-  const Range columns = parallel_range(context, width, std::max(lanes, 64));
-  auto along_columns = [&](const std::function<Stmt(const PrimExpr&, int, const PrimExpr&)>& vector) {
-    if (!context.tid) return along_row(lanes, width, 4, vector);
-    return loop(
-        "v", floordiv(columns.begin, lanes), floordiv(columns.end + (lanes - 1), lanes), [&](const PrimExpr& v) {
-          const PrimExpr i = v * lanes;
-          const PrimExpr mask =
-              width % lanes == 0 || lanes == 1 ? PrimExpr() : lt(ramp(i, 1, lanes), broadcast(make_int(width), lanes));
-          return vector(i, lanes, mask);
-        });
-  };
   std::vector<Stmt> body;
   body.push_back(nest({out.shape.begin(), out.shape.end() - 1}, [&](const Index& row) {
-    return along_columns([&](const PrimExpr& i, int n, const PrimExpr& mask) {
+    return along_row_share(context, lanes, width, 4, [&](const PrimExpr& i, int n, const PrimExpr& mask) {
       Index at = row;
       at.push_back(i);
       return out.store(at, data(at, n, mask), mask);
@@ -294,7 +283,7 @@ Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const O
       Index first = u;
       first.push_back(make_int(0));
       return bind_all(place(first), [&](const Index& row) {
-        return along_columns([&](const PrimExpr& i, int n, const PrimExpr& mask) {
+        return along_row_share(context, lanes, width, 4, [&](const PrimExpr& i, int n, const PrimExpr& mask) {
           Index from = u, to = row;
           from.push_back(i), to.back() = i;
           return put(to, updates(from, n, mask), mask);

@@ -25,6 +25,12 @@ PrimExpr as_float32(PrimExpr value) { return as_type(kFloat32, std::move(value))
 
 PrimExpr exp_of(PrimExpr x) { return intrinsic(Intrinsic::k_exp, {std::move(x)}); }
 
+// The load of which an operand's value consists, if it is one.
+const LoadNode* plain_load(const PrimExpr& value) {
+  return value->kind == ExprKind::kLoad && as<LoadNode>(value)->buffer->scope == Scope::kGlobal ? as<LoadNode>(value)
+                                                                                                : nullptr;
+}
+
 // Softmax along an axis that is not the last: each lane has its own maximum and sum.
 Stmt softmax_inner(const SoftmaxProblem& p, int axis, const Operand& input, const View& out, const Epilogue& epilogue,
                    const KernelContext& context) {
@@ -101,21 +107,28 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
       };
       RowReduction largest({ReduceKind::kMax, p.dtype}, lanes, extent),
           total({ReduceKind::kSum, p.dtype}, lanes, extent);
-      // Pass 1 stores the operand's values, pass 2 their exponentials.
+      // Pass 1 stores the operand's values where they are computed, pass 2 their exponentials.
+      const bool computed = keeps_row && !plain_load(value(make_int(0), 1, {}));
       auto keep = [&](PrimExpr i, PrimExpr x, const PrimExpr& mask) {
         return keeps_row ? store(row, in_row(i, x->dtype.lanes), x, mask) : seq({});
       };
       auto kept = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
-        return keeps_row ? load(row, in_row(i, n), mask) : value(i, n, mask);
+        return computed ? load(row, in_row(i, n), mask) : value(i, n, mask);
       };
-      Stmt pass1 = seq({largest.clear(), largest.accumulate(value, keep)});
+      // Where rows come from memory, pass 2, which otherwise only computes, asks for the next one.
+      auto keep_and_fetch = [&](PrimExpr i, PrimExpr x, const PrimExpr& mask) {
+        const PrimExpr first = value(i, 1, {});
+        const LoadNode* from = out.buffer->streamed ? plain_load(first) : nullptr;
+        Stmt put = p.logarithm ? seq({}) : keep(i, std::move(x), mask);
+        return from ? seq({put, prefetch(from->buffer, from->index + extent)}) : put;
+      };
+      Stmt pass1 = seq({largest.clear(), computed ? largest.accumulate(value, keep) : largest.accumulate(value)});
       return largest.scope(
           seq({pass1, bind("top", largest.result(), [&](PrimExpr top) {
                  auto shifted = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
                    return exp_of(kept(i, n, mask) - broadcast(top, n));
                  };
-                 Stmt pass2 =
-                     seq({total.clear(), p.logarithm ? total.accumulate(shifted) : total.accumulate(shifted, keep)});
+                 Stmt pass2 = seq({total.clear(), total.accumulate(shifted, keep_and_fetch)});
                  return total.scope(
                      seq({pass2, bind("sum", total.result(), [&](PrimExpr sum) {
                             PrimExpr scale = p.logarithm ? top + intrinsic(Intrinsic::k_log, {sum})

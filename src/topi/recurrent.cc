@@ -31,7 +31,7 @@ PrimExpr activate(const RecurrentActivation& f, const PrimExpr& x) {
   if (f.name == "Elu") return select(lt(x, zero), alpha * (exp(min(x, zero)) - one), x);
   PrimExpr size = intrinsic(Intrinsic::k_fabs, {x});
   if (f.name == "Softsign") return div(x, one + size);
-  return max(zero, x) + intrinsic(Intrinsic::k_log, {one + exp(zero - size)});  // Softplus
+  return max(zero, x) + intrinsic(Intrinsic::k_log1p, {exp(zero - size)});  // Softplus
 }
 
 class Scan {

@@ -109,20 +109,50 @@ PrimExpr RowReduction::result() const {
 
 Stmt RowReduction::scope(Stmt body) const { return allocate(acc_, allocate(value_, std::move(body))); }
 
-Stmt along_row(int lanes, int64_t extent, int unroll, const std::function<Stmt(PrimExpr, int, const PrimExpr&)>& f) {
-  if (extent < lanes / 2) lanes = 1;
-  const int64_t vectors = extent / lanes, tail = extent % lanes;
-  const int64_t wide = std::clamp<int64_t>(vectors, 1, unroll);
-  std::vector<Stmt> body;
-  if (vectors >= wide)
-    body.push_back(loop("j", vectors / wide, [&](PrimExpr j) {
+namespace {
+
+// How a row is walked: a loop over `wide` vectors at a time, then single vectors, the last of `tail` elements.
+struct RowWalk {
+  int lanes;
+  int64_t extent, vectors, tail, wide;
+  RowWalk(int most_lanes, int64_t n, int unroll)
+      : lanes(n < most_lanes / 2 ? 1 : most_lanes),
+        extent(n),
+        vectors(n / lanes),
+        tail(n % lanes),
+        wide(std::clamp<int64_t>(vectors, 1, unroll)) {}
+  int64_t step() const { return wide * lanes; }
+  Stmt loop_over(const PrimExpr& first, const PrimExpr& last, const RowStep& f) const {
+    return loop("j", first, last, [&](const PrimExpr& j) {
       std::vector<Stmt> steps;
-      for (int64_t s = 0; s < wide; ++s) steps.push_back(f(j * (wide * lanes) + s * lanes, lanes, {}));
+      for (int64_t s = 0; s < wide; ++s) steps.push_back(f(j * step() + s * lanes, lanes, {}));
       return seq(std::move(steps));
-    }));
-  for (int64_t j = vectors / wide * wide; j < vectors; ++j) body.push_back(f(make_int(j * lanes), lanes, {}));
-  if (tail) body.push_back(f(make_int(vectors * lanes), lanes, tail_mask(lanes, tail)));
-  return seq(std::move(body));
+    });
+  }
+  Stmt rest(const RowStep& f) const {
+    std::vector<Stmt> body;
+    for (int64_t j = vectors / wide * wide; j < vectors; ++j) body.push_back(f(make_int(j * lanes), lanes, {}));
+    if (tail) body.push_back(f(make_int(vectors * lanes), lanes, tail_mask(lanes, tail)));
+    return seq(std::move(body));
+  }
+};
+
+}  // namespace
+
+Stmt along_row(int lanes, int64_t extent, int unroll, const RowStep& f) {
+  const RowWalk row(lanes, extent, unroll);
+  return seq({row.vectors >= row.wide ? row.loop_over(make_int(0), make_int(row.vectors / row.wide), f) : seq({}),
+              row.rest(f)});
+}
+
+Stmt along_row_share(const KernelContext& context, int lanes, int64_t extent, int unroll, const RowStep& f) {
+  if (!context.tid) return along_row(lanes, extent, unroll, f);
+  constexpr int64_t kLine = 64;  // elements, each at least a byte, that fill a cache line
+  const RowWalk row(lanes, extent, unroll);
+  const Range share = parallel_range(context, extent, ceil_div(kLine, row.step()) * row.step());
+  // All but the last share end with a whole step.
+  return seq({row.loop_over(floordiv(share.begin, row.step()), floordiv(share.end, row.step()), f),
+              make_if(eq(share.end, make_int(extent)), row.rest(f))});
 }
 
 Stmt bind_all(const Index& index, const std::function<Stmt(Index)>& body) {

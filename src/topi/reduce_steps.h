@@ -34,9 +34,11 @@ class RowReduction {
   tir::Buffer acc_, value_;
 };
 
+using RowStep = std::function<tir::Stmt(tir::PrimExpr i, int lanes, const tir::PrimExpr& mask)>;
 // Vectors along a row of `extent` elements: f(i, lanes, mask).
-tir::Stmt along_row(int lanes, int64_t extent, int unroll,
-                    const std::function<tir::Stmt(tir::PrimExpr i, int lanes, const tir::PrimExpr& mask)>& f);
+tir::Stmt along_row(int lanes, int64_t extent, int unroll, const RowStep& f);
+// The thread's share of them; shares are of whole cache lines where rows begin with one.
+tir::Stmt along_row_share(const KernelContext& context, int lanes, int64_t extent, int unroll, const RowStep& f);
 // Binds all elements of an index to names (null ones stay null).
 tir::Stmt bind_all(const Index& index, const std::function<tir::Stmt(Index)>& body);
 

@@ -38,42 +38,11 @@ except ImportError as e:
     sys.exit(SKIPPED)
 import cases_microsoft
 import cases_ml
+from maps import described, plain, rows_of_maps
 from runner import Runner, default_program
 
 TABLE = cases_microsoft.TABLE | cases_ml.TABLE
 LEVELS = {"basic": 1, "extended": 2, "layout": 3, "all": 99}
-
-
-def element(a):
-    return onnx.TensorProto.STRING if a.dtype == object else helper.np_dtype_to_tensor_dtype(a.dtype)
-
-
-def described(name, value):
-    """The type of an input: a tensor, or a map, whose keys and values have one type each."""
-    if not isinstance(value, dict):
-        return helper.make_tensor_value_info(name, element(value), value.shape)
-    made = onnx.ValueInfoProto(name=name)
-    keys, values = (np.array(list(part), dtype=object if isinstance(next(iter(part)), str) else None) for part in (value.keys(), value.values()))
-    made.type.map_type.key_type = element(keys)
-    made.type.map_type.value_type.tensor_type.elem_type = element(values)
-    return made
-
-
-def parts(inputs):
-    """A map as the two vectors that a library takes."""
-    out = {}
-    for name, value in inputs.items():
-        if isinstance(value, dict):
-            out[f"{name}.keys"], out[f"{name}.values"] = (np.array(list(part), object if isinstance(next(iter(part)), str) else None) for part in (value.keys(), value.values()))
-        else:
-            out[name] = value
-    return out
-
-
-def plain(value):
-    """Maps as onnxruntime takes them: of Python's own numbers."""
-    own = lambda v: v.item() if isinstance(v, np.generic) else v
-    return {own(k): own(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def model_of(case):
@@ -82,7 +51,7 @@ def model_of(case):
     given = [described(n, a) for k, (n, a) in enumerate(zip(names, case.inputs)) if n and k not in case.constants]
     constants = [numpy_helper.from_array(a, n) for k, (n, a) in enumerate(zip(names, case.inputs)) if n and k in case.constants]
     graph = helper.make_graph([node], "one", given, [onnx.ValueInfoProto(name=f"o{k}") for k in case.outputs], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1), helper.make_opsetid("ai.onnx.ml", 3)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1), helper.make_opsetid("ai.onnx.ml", case.version)])
     model.ir_version = 10
     return model, {n: a for k, (n, a) in enumerate(zip(names, case.inputs)) if n and k not in case.constants}
 
@@ -109,12 +78,6 @@ def difference(ours, theirs, case):
     return f"differs by {np.abs(a - b)[wrong].max():.3g} of {largest:.3g} in {wrong.sum()} of {wrong.size} elements" if wrong.any() else None
 
 
-def rows_of_maps(value):
-    """Maps from classes to scores, one for each row, as the tensor of scores that a library gives."""
-    maps = isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
-    return np.array([list(row.values()) for row in value], np.float32) if maps else value
-
-
 def first_difference(answer, theirs, case):
     for k, a, b in zip(case.outputs, answer, theirs):
         what = difference(a, np.asarray(b), case)
@@ -135,7 +98,7 @@ def run_case(runner, case):
     """(what differs from onnxruntime or None, whether the answer is the reference's)"""
     model, inputs = model_of(case)
     theirs = case.expected or [rows_of_maps(value) for value in session(model.SerializeToString()).run(None, {n: plain(v) for n, v in inputs.items()})]
-    answer = runner.run(model, parts(inputs))
+    answer = runner.run(model, inputs)
     if answer["status"] != "ok":
         return f"{answer['status']}: {answer.get('message')}", False
     what = first_difference(answer["ours"], theirs, case)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random cases of ai.onnx.ml's operators for beside_onnxruntime.py."""
 import numpy as np
+from onnx import numpy_helper
 
 from cases_microsoft import Case, chance, pick, real, size
 
@@ -68,6 +69,46 @@ def classifier(r):
         a["class_ids"] = [size(r, 0, 1)] * len(a["class_ids"])
     a |= {"classlabels_int64s": [7 * i - 3 for i in range(classes)], "post_transform": pick(r, ["NONE", "NONE", "LOGISTIC"] if two else TRANSFORMS)}
     return Case("TreeEnsembleClassifier", [real(r, size(r, 1, 9), features)], a, domain=ML, outputs=(0, 1))
+
+
+@operator("TreeEnsemble")
+def tree_ensemble(r):
+    """Nodes and leaves in lists of their own; a tree of one leaf is a node with two such children."""
+    features, targets, dtype = size(r, 1, 6), size(r, 1, 3), pick(r, [np.float32, np.float32, np.float64])
+    nodes, leaves, roots, members = [], [], [], []
+    modes = pick(r, [[0], [1], [0, 1, 2, 3], [0, 4, 5], [0, 6]])
+
+    def leaf():
+        leaves.append((size(r, 0, targets - 1), float(np.float32(r.standard_normal()))))
+        return len(leaves) - 1, 1
+
+    def grow(depth):
+        if depth == 0 or chance(r, 0.2):
+            return leaf()
+        at, mode = len(nodes), pick(r, modes)
+        nodes.append(None)
+        if mode == 6:
+            members.extend([*{float(v) for v in r.integers(-2, 3, size(r, 1, 3))}, float("nan")])
+        yes, no = grow(depth - 1), grow(depth - 1)
+        nodes[at] = (size(r, 0, features - 1), mode, 0.0 if mode == 6 else float(pick(r, [-1, 0, 1])) if mode > 3 else float(np.float32(r.standard_normal())), yes, no, size(r, 0, 1))
+        return at, 0
+
+    for _ in range(size(r, 1, 4)):
+        root, is_leaf = grow(size(r, 1, 4))
+        if is_leaf:
+            nodes.append((0, 0, 0.0, (root, 1), (root, 1), 0))
+            root = len(nodes) - 1
+        roots.append(root)
+    tensor = lambda name, values, kind=dtype: numpy_helper.from_array(np.array(values, kind), name)
+    a = {"nodes_featureids": [n[0] for n in nodes], "nodes_modes": tensor("modes", [n[1] for n in nodes], np.uint8), "nodes_splits": tensor("splits", [n[2] for n in nodes]),
+         "nodes_truenodeids": [n[3][0] for n in nodes], "nodes_trueleafs": [n[3][1] for n in nodes], "nodes_falsenodeids": [n[4][0] for n in nodes], "nodes_falseleafs": [n[4][1] for n in nodes],
+         "nodes_missing_value_tracks_true": [n[5] for n in nodes], "leaf_targetids": [t for t, _ in leaves], "leaf_weights": tensor("weights", [w for _, w in leaves]),
+         "tree_roots": roots, "n_targets": targets, "aggregate_function": size(r, 0, 3), "post_transform": pick(r, [0, 0, 1, 2]) if targets > 1 else 0}
+    if members:
+        a["membership_values"] = tensor("members", members)
+    x = np.asarray(r.integers(-2, 3, (size(r, 1, 9), features)) if modes[-1] > 3 else r.standard_normal((size(r, 1, 9), features)), dtype)
+    x[r.random(x.shape) < 0.1] = np.nan
+    return Case("TreeEnsemble", [x], a, domain=ML, version=5)
 
 
 @operator("LinearRegressor")

@@ -3,9 +3,10 @@
 // each with a line of JSON on standard output, and writes tensors as files. Not run by ctest itself.
 //
 //   run MODEL FOLDER      compile, run on FOLDER/input_*.pb; results as FOLDER/ours_N, the reference's as
-//   FOLDER/reference_N spread MODEL FOLDER   FOLDER/spread_N: how far each element of the reference's results moves
-//   when every floating value
-//                         on the way is off by some units in its last place
+//                         FOLDER/reference_N
+//   spread MODEL FOLDER   FOLDER/spread_N: how far each element of the reference's results moves when every floating
+//                         value on the way is off by some units in its last place, and zero or infinite where its
+//                         dtype does not hold it
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include "base/work_folder.h"
 #include "driver/build.h"
 #include "driver/guarded.h"
+#include "driver/model_file.h"
 #include "driver/vm.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
@@ -73,6 +75,7 @@ Result<std::vector<Tensor>> run_library(const Built& built, const Inputs& inputs
   const plan::Plan& plan = artifact->plan();
   runtime::ExecutorOptions options;
   options.threads = 2;
+  options.least_shared_us = 0;
   auto executor = TW_TRY(runtime::Executor::create(artifact, options));
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     auto given = inputs.find(plan.inputs[i].name);
@@ -140,27 +143,7 @@ Result<json> run(const std::string& model, const std::string& folder) {
       write_file(format("{}/ours_{}", folder, i), outputs[i].raw(), outputs[i].bytes());
   }
   if (!built) return out;
-  // The reference computes in double: where a dtype would have overflown on the way, it knows nothing of what follows.
-  // Kernels take what is below a dtype's smallest normal number as zero, which matters in front of a Ceil or a Log.
-  bool overflows = false, underflows = false;
-  relay::InterpretOptions watching;
-  watching.hook = [&](const relay::Expr&, std::span<const relay::Value> values) -> Status {
-    for (const relay::Value& v : values) {
-      const double most = v.dtype == kFloat32    ? 3.4e38
-                          : v.dtype == kBFloat16 ? 3.38e38
-                          : v.dtype == kFloat16  ? 65504
-                                                 : HUGE_VAL;
-      if (!v.is_float() || most == HUGE_VAL) continue;
-      overflows = overflows || std::any_of(v.f.begin(), v.f.end(),
-                                           [&](double f) { return std::isfinite(f) && std::fabs(f) > most; });
-      underflows = underflows ||
-                   std::any_of(v.f.begin(), v.f.end(), [&](double f) { return f != 0 && std::fabs(f) < 0x1p-126; });
-    }
-    return Ok{};
-  };
-  auto reference = relay::interpret(built->imported, values_of(inputs), watching);
-  out["overflows"] = overflows;
-  out["underflows"] = underflows;
+  auto reference = relay::interpret(built->imported, values_of(inputs));
   if (!reference.ok()) {
     out["reference_error"] = reference.error().str();
     return out;
@@ -170,8 +153,54 @@ Result<json> run(const std::string& model, const std::string& folder) {
   return out;
 }
 
-// The module with every floating result on the way multiplied by numbers next to 1.
-relay::Module disturbed(const relay::Module& module, std::mt19937& random) {
+// The least and the largest number that kernels keep: what is below is taken as zero, what is above is infinite.
+struct Limits {
+  double least, most;
+};
+Limits limits_of(DataType dtype) {
+  if (dtype == kFloat64) return {0x1p-1022, HUGE_VAL};
+  if (dtype == kFloat16) return {0x1p-24, 65504};
+  return {0x1p-126, dtype == kBFloat16 ? 3.38e38 : 3.4e38};
+}
+
+// Whether the reference, which computes in double, met numbers on the way that their dtypes do not hold.
+Result<bool> beyond_limits(const relay::Module& module, const std::map<std::string, relay::Value>& inputs) {
+  bool met = false;
+  relay::InterpretOptions watching;
+  watching.hook = [&](const relay::Expr&, std::span<const relay::Value> values) -> Status {
+    for (const relay::Value& v : values) {
+      if (!v.is_float() || v.dtype.bits < 16) continue;
+      const Limits limits = limits_of(v.dtype);
+      met = met || std::any_of(v.f.begin(), v.f.end(), [&](double f) {
+              return std::isfinite(f) && f != 0 && (std::fabs(f) < limits.least || std::fabs(f) > limits.most);
+            });
+    }
+    return Ok{};
+  };
+  TW_TRY(relay::interpret(module, inputs, watching));
+  return met;
+}
+
+relay::Expr scalar(DataType dtype, double value) {
+  Tensor t = Tensor::zeros(dtype, {});
+  t.set_double(0, value);
+  return relay::make_constant(std::move(t));
+}
+
+// The value as its dtype holds it.
+relay::Expr held(const relay::Expr& e, DataType dtype) {
+  const Limits limits = limits_of(dtype);
+  auto number = [&](double value) { return scalar(dtype, value); };
+  relay::Expr kept =
+      relay::call("where", {relay::call("less", {relay::call("abs", {e}), number(limits.least)}), number(0), e});
+  if (limits.most == HUGE_VAL) return kept;
+  kept = relay::call("where", {relay::call("greater", {e, number(limits.most)}), number(HUGE_VAL), kept});
+  return relay::call("where", {relay::call("less", {e, number(-limits.most)}), number(-HUGE_VAL), kept});
+}
+
+// The module with every floating result on the way multiplied by numbers next to 1, and, if `limited`, as its dtype
+// holds it.
+relay::Module disturbed(const relay::Module& module, std::mt19937& random, bool limited) {
   auto noisy = [&](const relay::Expr& e) {
     const auto* type = as_tensor(e->type);
     const auto shape = type ? static_shape(type->shape) : std::nullopt;
@@ -186,14 +215,15 @@ relay::Module disturbed(const relay::Module& module, std::mt19937& random) {
         noise.set_double(i, value + (static_cast<int>(random() % 5) - 2) * unit);
       return relay::make_constant(std::move(noise));
     };
-    const relay::Expr near = relay::call("multiply", {e, around(1)});
+    relay::Expr near = relay::call("multiply", {e, around(1)});
     // The logarithm of a sum next to 1, and gates next to 0 and 1, are as far off as these.
     static constexpr std::string_view kAroundOne[] = {"nn.log_softmax", "nn.gru", "nn.gru_scan", "nn.lstm",
                                                       "nn.lstm_scan",   "nn.rnn", "nn.rnn_scan"};
     const relay::OpDef* op = relay::called_op(e);
     const bool absolute =
         op && std::find(std::begin(kAroundOne), std::end(kAroundOne), op->name) != std::end(kAroundOne);
-    return absolute ? relay::call("add", {near, around(0)}) : near;
+    if (absolute) near = relay::call("add", {near, around(0)});
+    return limited ? held(near, type->dtype) : near;
   };
   const auto* main = module.main_function();
   relay::Expr body = relay::rewrite_graph(main->body, [&](const relay::Expr& original, const relay::Expr& e) {
@@ -208,13 +238,16 @@ relay::Module disturbed(const relay::Module& module, std::mt19937& random) {
 Result<json> spread(const std::string& path, const std::string& folder) {
   const auto inputs = values_of(TW_TRY(read_inputs(folder)));
   const auto model = TW_TRY(onnx::read_model(path));
-  const auto module = TW_TRY(onnx::import_onnx(model, {}));
+  onnx::ImportOptions import;
+  import.channel_block = TW_TRY(channel_block(BuildOptions{}));
+  const auto module = TW_TRY(onnx::import_onnx(model, import));
   const auto reference = TW_TRY(relay::interpret(module, inputs));
+  const bool limited = TW_TRY(beyond_limits(module, inputs));
   std::vector<std::vector<double>> most;
   for (const auto& v : reference) most.emplace_back(static_cast<size_t>(v.size()), 0.0);
   std::mt19937 random(1);
   for (int sample = 0; sample < kSamples; ++sample) {
-    const auto other = TW_TRY(relay::interpret(disturbed(module, random), inputs));
+    const auto other = TW_TRY(relay::interpret(disturbed(module, random, limited && sample % 2 == 1), inputs));
     for (size_t k = 0; k < reference.size(); ++k)
       for (size_t i = 0; i < most[k].size(); ++i) {
         const double a = reference[k].is_float() ? reference[k].f[i] : static_cast<double>(reference[k].i[i]);

@@ -24,6 +24,11 @@ TEST(MachineModel, TheLongestNameOfAFamilyIsTaken) {
   EXPECT_EQ(machine_model_of("x86-64").family, "x86-64");
 }
 
+TEST(MachineModel, WhatTheLastCacheHoldsIsTheFamilys) {
+  EXPECT_EQ(machine_model_of("znver4").most_cached(), 20 << 20);
+  EXPECT_EQ(machine_model_of("znver2").most_cached(), 10 << 20);
+}
+
 TEST(MachineModel, AWideVectorPassesInPiecesWhereUnitsAreNarrow) {
   const MachineModel full = machine_model_of("znver5"), halves = machine_model_of("znver4");
   EXPECT_EQ(full.flops_per_cycle(), 64);

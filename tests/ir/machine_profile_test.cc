@@ -50,6 +50,7 @@ TEST_F(MachineProfileTest, IsReadAsItWasStored) {
   EXPECT_EQ(machine.source, MachineModel::Source::kMeasured);
   EXPECT_EQ(machine.gflops, 280.25);
   EXPECT_EQ(machine.l1_bytes, 48 << 10);
+  EXPECT_EQ(machine.l3_bytes, 32 << 20);
   EXPECT_NE(describe(machine).find("measured on this machine"), std::string::npos);
 }
 

@@ -161,6 +161,7 @@ def elementwise():
     case("acosh", [p + 1], ort("Acosh", [p + 1]))
     case("log2", [p], np.log2(p))
     case("log10", [p], np.log10(p))
+    case("log1p", [u * np.float32(1e-3)], np.log1p(u * np.float32(1e-3)))
     case("rsqrt", [p], 1 / np.sqrt(p))
     case("trunc", [x], np.trunc(x))
     r = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 2.4], np.float32)

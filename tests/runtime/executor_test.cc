@@ -2,8 +2,10 @@
 #include "runtime/executor.h"
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -305,6 +307,40 @@ void scale(void* const* b, int64_t tid, int64_t n) { const float* t = b[0]; floa
   EXPECT_EQ(output(*e), std::vector<float>(64, 0.0f));
   volatile float small = 1.5e-38f;
   EXPECT_GT(small * 0.5f, 0.0f);
+}
+
+// How often the process's other threads have gone to sleep.
+int64_t sleeps_of_others() {
+  int64_t count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (std::stoll(task.path().filename().string()) == getpid()) continue;
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.rfind("voluntary_ctxt_switches:", 0) == 0) count += std::stoll(line.substr(line.find(':') + 1));
+  }
+  return count;
+}
+
+TEST_F(ExecutorTest, LittleWorkWakesNoOtherThread) {
+  constexpr int kRuns = 300;
+  auto slept = [&](bool parallel, double predicted_us) {
+    ArtifactSource source = small_model();
+    for (auto& step : source.plan.steps) step.parallel = parallel, step.predicted_us = predicted_us;
+    load(source);
+    HostTensor x = ramp();
+    DLTensor view = x.view();
+    auto e = *Executor::create(artifact_, {2, /*spin_us=*/0});
+    EXPECT_TRUE(e->set_input(0, &view).ok());
+    EXPECT_TRUE(e->run().ok());
+    const int64_t before = sleeps_of_others();
+    for (int i = 0; i < kRuns; ++i) EXPECT_TRUE(e->run().ok());
+    EXPECT_EQ(output(*e), expected(x));
+    return sleeps_of_others() - before;
+  };
+  EXPECT_GT(slept(true, 100), kRuns / 10);
+  EXPECT_GT(slept(true, 0), kRuns / 10) << "a time that nobody predicted may be long";
+  EXPECT_LT(slept(true, 1), kRuns / 10);
+  EXPECT_LT(slept(false, 100), kRuns / 10);
 }
 
 TEST_F(ExecutorTest, ProfileHasEveryStep) {

@@ -74,7 +74,7 @@ uint32_t lane_bytes_of(Element element);  // in a frame
 #define TW_STACKVM_MATH(X)                                                                                        \
   X(exp) X(log) X(sqrt) X(rsqrt) X(tanh) X(erf) X(sigmoid) X(floor) X(ceil) X(round) X(trunc) X(fabs) X(sin) X(cos)  \
   X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(asinh) X(acosh) X(atanh) X(exp2) X(log2) X(log10) X(pow) X(fmod)   \
-  X(copysign)
+  X(copysign) X(log1p)
 #define TW_STACKVM_WORDS(X) X(dot4) X(dot2) X(even_bytes) X(odd_bytes) X(low_halves) X(high_halves)
 // clang-format on
 enum class Op : uint16_t {

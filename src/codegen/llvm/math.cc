@@ -383,6 +383,8 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
       return log_scaled(x, static_cast<float>(kLog10e), kLog10e - static_cast<float>(kLog10e), kTwoHi,
                         kLog10Two - kTwoHi);
     }
+    case Intrinsic::k_log1p:
+      return log1p(x);
     case Intrinsic::k_fmod:
       return fmod(x, a[1]);
     case Intrinsic::k_copysign:

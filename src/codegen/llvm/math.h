@@ -3,10 +3,10 @@
 //
 // All of them are inline polynomials, in float32 and in double, but for pow in double, and fmod of quotients beyond
 // 2^51, sin, cos and tan far from zero (2^15 and 10^6), which call libm lane by lane. Largest errors in units of the
-// last place, as the tests hold them: exp, exp2, log 1.5; sin, cos, tanh, erf, sigmoid, log2, log10, atan, acos, cosh
-// 2; tan, asin, sinh, asinh, acosh and atanh 3. NaN, infinities, zeros and the edges of the range are as in C. Results
-// below the normal numbers are zero or subnormal as the machine's flush mode says. In double sin and cos far out may
-// be 2.5 off.
+// last place, as the tests hold them: exp, exp2, log 1.5; sin, cos, tanh, erf, sigmoid, log2, log10, log1p, atan, acos,
+// cosh 2; tan, asin, sinh, asinh, acosh and atanh 3. NaN, infinities, zeros and the edges of the range are as in C.
+// Results below the normal numbers are zero or subnormal as the machine's flush mode says. In double sin and cos far
+// out may be 2.5 off.
 #pragma once
 #include <functional>
 #include <span>
@@ -87,6 +87,7 @@ class VectorMath {
   V cosh(V x);
   V sinh(V x);
   V log_one_plus(V u, V instead, V argument, double offset);
+  V log1p(V x);
   V asinh(V x);
   V acosh(V x);
   V atanh(V x);

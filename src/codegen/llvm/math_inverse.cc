@@ -205,6 +205,12 @@ llvm::Value* VectorMath::log_one_plus(V u, V instead, V argument, double offset)
   return b_.CreateFAdd(is_double(u) ? double_log(w) : log(w), lost);
 }
 
+llvm::Value* VectorMath::log1p(V x) {
+  V up = b_.CreateFAdd(x, number(x, 1));
+  V endless = b_.CreateOr(b_.CreateFCmpOEQ(x, number(x, kInf)), b_.CreateFCmpOEQ(up, number(x, 0)));
+  return b_.CreateBinaryIntrinsic(in::copysign, log_one_plus(x, endless, up, 0), x);
+}
+
 namespace {
 constexpr double kLn2 = 0.69314718055994530942;
 // From here on x^2 + 1 rounds to x^2.

@@ -14,16 +14,16 @@ namespace {
 // Reserved names: keywords, and functions that
 // generated code or a user's program may call.
 constexpr const char* kTakenWords[] = {
-    "auto",     "break",    "case",     "char",    "const",  "continue", "default",   "do",     "double",   "else",
-    "enum",     "extern",   "float",    "for",     "goto",   "if",       "inline",    "int",    "long",     "register",
-    "restrict", "return",   "short",    "signed",  "sizeof", "static",   "struct",    "switch", "typedef",  "union",
-    "unsigned", "void",     "while",    "asm",     "main",   "bool",     "true",      "false",  "class",    "new",
-    "delete",   "this",     "operator", "private", "public", "template", "namespace", "exp",    "log",      "sqrt",
-    "pow",      "tanh",     "erf",      "floor",   "ceil",   "trunc",    "sin",       "cos",    "tan",      "asin",
-    "acos",     "atan",     "sinh",     "cosh",    "asinh",  "acosh",    "atanh",     "exp2",   "log2",     "log10",
-    "fmod",     "copysign", "rint",     "ldexp",   "fma",    "memcpy",   "isnan",     "isinf",  "isfinite", "signbit",
-    "abs",      "div",      "index",    "j0",      "j1",     "jn",       "y0",        "y1",     "yn",       "gamma",
-    "round",    "INFINITY", "NAN",      "NULL",    "linux",  "unix",     "workspace", "weights"};
+    "auto",     "break",  "case",     "char",    "const",  "continue", "default",   "do",        "double",  "else",
+    "enum",     "extern", "float",    "for",     "goto",   "if",       "inline",    "int",       "long",    "register",
+    "restrict", "return", "short",    "signed",  "sizeof", "static",   "struct",    "switch",    "typedef", "union",
+    "unsigned", "void",   "while",    "asm",     "main",   "bool",     "true",      "false",     "class",   "new",
+    "delete",   "this",   "operator", "private", "public", "template", "namespace", "exp",       "log",     "sqrt",
+    "pow",      "tanh",   "erf",      "floor",   "ceil",   "trunc",    "sin",       "cos",       "tan",     "asin",
+    "acos",     "atan",   "sinh",     "cosh",    "asinh",  "acosh",    "atanh",     "exp2",      "log2",    "log10",
+    "log1p",    "fmod",   "copysign", "rint",    "ldexp",  "fma",      "memcpy",    "isnan",     "isinf",   "isfinite",
+    "signbit",  "abs",    "div",      "index",   "j0",     "j1",       "jn",        "y0",        "y1",      "yn",
+    "gamma",    "round",  "INFINITY", "NAN",     "NULL",   "linux",    "unix",      "workspace", "weights"};
 
 }  // namespace
 

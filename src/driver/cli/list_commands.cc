@@ -176,6 +176,7 @@ std::string rates_text(const Target& target) {
   row("L3 GB/s", used.l3_gbps, table.l3_gbps), row("memory GB/s", used.dram_gbps, table.dram_gbps);
   row("L1 KiB", static_cast<double>(used.l1_bytes >> 10), static_cast<double>(table.l1_bytes >> 10));
   row("L2 KiB", static_cast<double>(used.l2_bytes >> 10), static_cast<double>(table.l2_bytes >> 10));
+  row("L3 KiB", static_cast<double>(used.l3_bytes >> 10), static_cast<double>(table.l3_bytes >> 10));
   auto profile = stored_machine_profile(target.mcpu, target.vector_bits);
   if (!profile.ok()) out += format("\nnot used: {}", profile.error().str());
   if (measured && profile.ok() && *profile) out += "\n" + describe(**profile);

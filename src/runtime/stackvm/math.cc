@@ -38,6 +38,7 @@ struct MathOf {
   static double pow(double a, double b) { return std::pow(a, b); }
   static double fmod(double a, double b) { return std::fmod(a, b); }
   static double copysign(double a, double b) { return std::copysign(a, b); }
+  static double log1p(double a, double) { return std::log1p(a); }
 };
 
 constexpr double (*kFunctions[])(double, double) = {

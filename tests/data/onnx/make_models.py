@@ -443,6 +443,13 @@ def last_token():
          [constant("end", np.array(-1, np.int64)), constant("axis", np.array(1, np.int64))])
 
 
+def far_below_zero():
+    """Activations whose results are tiny where their arguments are far below zero, in float32 and float64."""
+    kinds = {"x": FLOAT, "d": TensorProto.DOUBLE}
+    nodes = [helper.make_node(op, [n], [op.lower() + "_" + n]) for op in ("Softplus", "Mish") for n in kinds]
+    save("far_below_zero", nodes, [value(n, k, [40]) for n, k in kinds.items()], [value(o.output[0], kinds[o.input[0]], [40]) for o in nodes], opset=18)
+
+
 def typed_inputs():
     """Inputs of several dtypes for --constant, and one that declares more elements than 64 bits count."""
     kinds = {"whole": (INT64, [2]), "large": (TensorProto.UINT64, [1]), "byte": (TensorProto.UINT8, [2]), "real": (FLOAT, [1]),
@@ -453,6 +460,7 @@ def typed_inputs():
 
 
 def main():
+    far_below_zero()
     typed_inputs()
     quantized()
     quantized_microsoft()

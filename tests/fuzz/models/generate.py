@@ -5,11 +5,12 @@ import functools
 import ml_dtypes  # noqa: F401  names float types to numpy
 import numpy as np
 import onnx
+from maps import described
 from onnx import TensorProto, checker, helper, numpy_helper, shape_inference
 
 # Mostly one that every engine knows; the oldest has operators that were taken out since, the newest those that came last.
 OPSETS = [21] * 8 + [13, 17, 18, 20, 23, 24, 25, 26, 26, 27, 9]
-DOMAINS = {"com.microsoft": 1, "ai.onnx.ml": 3, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1}
+DOMAINS = {"com.microsoft": 1, "com.microsoft.nchwc": 1, "ai.onnx.ml": 3, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1}
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 SIGNED = ["int8", "int16", "int32", "int64"]
 INTEGERS = SIGNED + ["uint8", "uint16", "uint32", "uint64"]
@@ -63,8 +64,10 @@ class Model:
         self.random = np.random.default_rng(seed)
         self.nodes, self.initializers, self.inputs, self.values = [], {}, {}, []
         self.unknown = []  # outputs whose sizes depend on data
+        self.maps = []  # names of outputs that are no tensors
         self.count = 0
         self.opset = self.pick(OPSETS)
+        self.versions = DOMAINS | {"ai.onnx.ml": self.pick([3, 3, 5])}
 
     # Choices.
     def chance(self, p):
@@ -131,6 +134,12 @@ class Model:
             return self.add("Cast", [self.given(source, fixed)], to=ELEMENT[dtype])[0]
         return self.given(self.data(dtype, tuple(shape), kind), True if dtype == "string" else fixed)
 
+    def map(self, value):
+        """A map from outside."""
+        name = self.fresh("x")
+        self.inputs[name] = value
+        return (name, "map", [])
+
     def given(self, array, fixed=None):
         if fixed or (fixed is None and self.chance(0.4)):
             return self.constant(array)
@@ -173,7 +182,7 @@ class Model:
         return self.append([node], inputs, names, keep, types)
 
     def imports(self):
-        return [helper.make_opsetid("", self.opset)] + [helper.make_opsetid(d, v) for d, v in DOMAINS.items()]
+        return [helper.make_opsetid("", self.opset)] + [helper.make_opsetid(d, v) for d, v in self.versions.items()]
 
     def alone(self, nodes, inputs, names):
         """The model of some nodes, and the values that it takes from outside."""
@@ -186,7 +195,7 @@ class Model:
                 constants.append(numpy_helper.from_array(self.initializers[i[0]], i[0]))
             else:
                 given.append(i)
-        graph = helper.make_graph(nodes, "alone", [helper.make_tensor_value_info(n, ELEMENT[d], s) for n, d, s in given],
+        graph = helper.make_graph(nodes, "alone", [described(n, self.inputs[n]) if d == "map" else helper.make_tensor_value_info(n, ELEMENT[d], s) for n, d, s in given],
                                   [onnx.ValueInfoProto(name=n) for n in names], constants)
         model = helper.make_model(graph, opset_imports=self.imports())
         model.ir_version = 10
@@ -240,8 +249,8 @@ class Model:
         as_nodes = [n for n in constants if self.chance(0.1)]
         nodes = [helper.make_node("Constant", [], [n], value=numpy_helper.from_array(constants[n], n)) for n in as_nodes]
         graph = helper.make_graph(
-            nodes + self.nodes, "random", [helper.make_tensor_value_info(n, ELEMENT[dtype_name(a)], a.shape) for n, a in self.inputs.items() if n in used],
-            [helper.make_tensor_value_info(n, ELEMENT[d], [x if x >= 0 else None for x in s]) for n, d, s in outputs],
+            nodes + self.nodes, "random", [described(n, a) for n, a in self.inputs.items() if n in used],
+            [helper.make_tensor_value_info(n, ELEMENT[d], [x if x >= 0 else None for x in s]) for n, d, s in outputs] + [onnx.ValueInfoProto(name=n) for n in self.maps],
             [numpy_helper.from_array(a, n) for n, a in constants.items() if n not in as_nodes])
         domains = {n.domain for n in self.nodes} | {m.domain for n in self.nodes for a in n.attribute for m in a.g.node}
         model = helper.make_model(graph, opset_imports=[i for i in self.imports() if i.domain == "" or i.domain in domains], producer_name="random")
@@ -260,12 +269,12 @@ def can_broadcast(a, b):
 
 def attempt(m, build):
     """Whether the builder could add its nodes; nothing stays of one that could not."""
-    before = (len(m.nodes), len(m.values), len(m.unknown), dict(m.inputs), dict(m.initializers))
+    before = (len(m.nodes), len(m.values), len(m.unknown), dict(m.inputs), dict(m.initializers), len(m.maps))
     try:
         build(m)
         return True
     except Impossible:
-        del m.nodes[before[0]:], m.values[before[1]:], m.unknown[before[2]:]
+        del m.nodes[before[0]:], m.values[before[1]:], m.unknown[before[2]:], m.maps[before[5]:]
         m.inputs, m.initializers = before[3], before[4]
         return False
 

@@ -139,7 +139,9 @@ def attention(m, op):
         mask = m.constant(keep)
     cache = [m.new(dtype, [batch, heads, past, d]) for d in (depth, wide)] if past else []
     operands = [q, k, v] + ([mask] if mask or cache else []) + cache
-    m.add(op, operands, 3 if cache else 1, is_causal=m.integer(0, 1), softcap=m.pick([None, None, 2.0]), scale=m.pick([None, 0.5]),
+    # Fewer new rows than keys behind a cache: the format's reference and onnxruntime let them see different keys.
+    causal = m.integer(0, 1) if not cache or rows == steps else 0
+    m.add(op, operands, 3 if cache else 1, is_causal=causal, softcap=m.pick([None, None, 2.0]), scale=m.pick([None, 0.5]),
           **(dict(q_num_heads=heads * groups, kv_num_heads=heads) if flat else {}))
 
 

@@ -35,6 +35,7 @@ except ImportError as e:
     print(f"skipped: {e}; ./dev setup installs the Python packages")
     sys.exit(SKIPPED)
 import generate
+from maps import described, joined, parts
 from runner import Runner, default_program, judge
 
 READABLE = {generate.ELEMENT[d] for d in [*generate.ALL, "string"]}
@@ -47,19 +48,22 @@ def cut(model, inputs, kept, values):
     made = {o for n in kept for o in n.output if o}
     needed = [i for n in kept for i in generate.reads(n) if i not in made]
     constants = {t.name: t for t in graph.initializer}
-    constants |= {i: numpy_helper.from_array(values[i], i) for i in needed if i not in constants and values[i].dtype.kind in "OUT"}  # text
+    constants |= {i: numpy_helper.from_array(values[i], i) for i in needed if i not in constants and not isinstance(values[i], dict) and values[i].dtype.kind in "OUT"}  # text
     used = {i for n in kept for i in generate.reads(n)}
     types = {v.name: v for v in list(graph.output) + list(graph.value_info)}
     outputs = [o for n in kept for o in n.output if o and o not in used] or [kept[-1].output[0]]
+    inside = {o for n in graph.node for o in n.output if n.domain == "com.microsoft.nchwc" and n.op_type != "ReorderOutput"}
+    if inside & {*outputs, *needed}:
+        raise ValueError  # blocks of channels lie in another order in each engine
     given = {i: values[i] for i in dict.fromkeys(needed) if i not in constants}
     out = helper.make_graph(
-        kept, "cut", [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in given.items()],
+        kept, "cut", [described(n, a) for n, a in given.items()],
         [types[o] if o in types else onnx.ValueInfoProto(name=o) for o in outputs], [constants[i] for i in dict.fromkeys(needed) if i in constants])
     small = helper.make_model(out, opset_imports=model.opset_import, producer_name="random")
     small.ir_version = model.ir_version
     small = onnx.shape_inference.infer_shapes(small)
-    if any(o.type.WhichOneof("value") not in (None, "tensor_type") for o in small.graph.output):
-        raise ValueError  # a sequence is no output that can be compared
+    if any(o.type.WhichOneof("value") not in (None, "tensor_type") and not o.type.sequence_type.elem_type.HasField("map_type") for o in small.graph.output):
+        raise ValueError  # a sequence of tensors is no output that can be compared
     return small, given
 
 
@@ -146,14 +150,15 @@ def summary(model):
 def save(folder, name, model, inputs):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.onnx").write_bytes(model.SerializeToString(deterministic=True))
-    np.savez(folder / f"{name}.npz", **inputs)
+    np.savez(folder / f"{name}.npz", **{n: a.astype(str) if a.dtype.kind == "O" else a for n, a in parts(inputs).items()})
 
 
 def load(path):
     """A kept model and its inputs, whose dtypes .npz does not always know."""
     model, stored = onnx.load(path), np.load(path.with_suffix(".npz"))
-    dtypes = {v.name: helper.tensor_dtype_to_np_dtype(v.type.tensor_type.elem_type) for v in model.graph.input}
-    return model, {n: stored[n].view(dtypes[n]) if stored[n].dtype.kind == "V" else stored[n] for n in stored.files}
+    dtypes = {v.name: helper.tensor_dtype_to_np_dtype(v.type.tensor_type.elem_type) for v in model.graph.input if v.type.HasField("tensor_type")}
+    own = {"V": lambda n: stored[n].view(dtypes[n]), "U": lambda n: stored[n].astype(object)}
+    return model, joined(model, {n: own.get(stored[n].dtype.kind, stored.__getitem__)(n) for n in stored.files})
 
 
 def replay(runner, folder):

@@ -17,7 +17,7 @@ Part = typing.Tuple[Tensor, list, typing.Any]  # an element that is read, and th
 
 # The derivative of f at x, given x and f(x).
 _SLOPES: dict[str, typing.Callable[[typing.Any, typing.Any], typing.Any]] = {
-    "exp": lambda x, y: y, "exp2": lambda x, y: y * math.log(2), "log": lambda x, y: 1 / x, "log2": lambda x, y: 1 / (x * math.log(2)), "log10": lambda x, y: 1 / (x * math.log(10)),
+    "exp": lambda x, y: y, "exp2": lambda x, y: y * math.log(2), "log": lambda x, y: 1 / x, "log2": lambda x, y: 1 / (x * math.log(2)), "log10": lambda x, y: 1 / (x * math.log(10)), "log1p": lambda x, y: 1 / (1.0 + x),
     "sqrt": lambda x, y: 0.5 / y, "rsqrt": lambda x, y: -0.5 * y / x, "tanh": lambda x, y: 1.0 - y * y, "sigmoid": lambda x, y: y * (1.0 - y),
     "sin": lambda x, y: _op.cos(x), "cos": lambda x, y: -1.0 * _op.sin(x), "tan": lambda x, y: 1.0 + y * y, "sinh": lambda x, y: _op.cosh(x), "cosh": lambda x, y: _op.sinh(x),
     "asin": lambda x, y: 1.0 / _op.sqrt(1.0 - x * x), "acos": lambda x, y: -1.0 / _op.sqrt(1.0 - x * x), "atan": lambda x, y: 1.0 / (1.0 + x * x),

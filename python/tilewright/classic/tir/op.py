@@ -132,7 +132,7 @@ def exp10(x: typing.Any) -> typing.Any:
 
 
 def log1p(x: typing.Any) -> typing.Any:
-    return _core.prim_call("log", [_core.prim_binary("Add", x, const(1.0, dtype_of(x)))])
+    return _core.prim_call("log1p", [x])
 
 
 def abs(x: typing.Any, span: object = None) -> typing.Any:  # noqa: A001
@@ -247,7 +247,7 @@ def likely(cond: typing.Any, span: object = None) -> typing.Any:
     return cond
 
 
-_INTRINSICS = frozenset(("exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "pow", "floor", "ceil", "round", "trunc", "fabs", "sin", "cos", "tan", "asin", "acos",
+_INTRINSICS = frozenset(("exp", "exp2", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "pow", "floor", "ceil", "round", "trunc", "fabs", "sin", "cos", "tan", "asin", "acos",
                         "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "fmod", "copysign", "isnan", "isinf", "isfinite", "popcount", "clz", "fma"))
 
 

@@ -11,10 +11,10 @@
 namespace tilewright::onnx {
 namespace {
 
-// log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|)).
+// log(1 + exp(x)) without overflow: max(x, 0) + log1p(exp(-|x|)).
 Expr softplus_of(NodeContext& c, const Expr& x) {
   Expr tail = c.call("exp", {c.call("negative", {c.call("abs", {x})})});
-  return c.add(c.call("nn.relu", {x}), c.call("log", {c.add(tail, c.scalar_like(1, x))}));
+  return c.add(c.call("nn.relu", {x}), c.call("log1p", {tail}));
 }
 Values softplus(NodeContext& c) { return {softplus_of(c, c.input(0))}; }
 

@@ -72,7 +72,7 @@ Values hardswish(NodeContext& c) {
 // log(1 + exp(x)) without overflow.
 Expr softplus_of(NodeContext& c, const Expr& x) {
   Expr tail = c.call("exp", {c.call("negative", {c.call("abs", {x})})});
-  return c.add(c.call("nn.relu", {x}), c.call("log", {c.add(tail, c.scalar_like(1, x))}));
+  return c.add(c.call("nn.relu", {x}), c.call("log1p", {tail}));
 }
 Values softplus(NodeContext& c) {
   Expr x = c.tensor("self");

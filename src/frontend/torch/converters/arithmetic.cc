@@ -27,20 +27,13 @@ Values rounding(NodeContext& c) {
   return {c.dtype(x).is_float() ? c.call(kOp, {x}) : x};
 }
 
-constexpr char kExp[] = "exp", kLog[] = "log", kLog2[] = "log2", kLog10[] = "log10", kSqrt[] = "sqrt",
+constexpr char kExp[] = "exp", kLog[] = "log", kLog2[] = "log2", kLog10[] = "log10", kLog1p[] = "log1p", kSqrt[] = "sqrt",
                kRsqrt[] = "rsqrt", kSin[] = "sin", kCos[] = "cos", kTan[] = "tan", kAsin[] = "asin", kAcos[] = "acos",
                kAtan[] = "atan", kSinh[] = "sinh", kCosh[] = "cosh", kTanh[] = "tanh", kAsinh[] = "asinh",
                kAcosh[] = "acosh", kAtanh[] = "atanh", kErf[] = "erf", kSigmoid[] = "sigmoid";
 constexpr char kAbs[] = "abs", kNegative[] = "negative", kSign[] = "sign";
 constexpr char kCeil[] = "ceil", kFloor[] = "floor", kTrunc[] = "trunc";
 
-Values log1p(NodeContext& c) {
-  // log(1 + x) is inaccurate for small x; x * log(1 + x) / ((1 + x) - 1) is not (Kahan).
-  Expr x = c.real(c.tensor("self")), one = c.scalar_like(1, x), up = c.add(x, one), back = c.sub(up, one);
-  Expr exact = c.div(c.mul(x, c.call("log", {up})), c.where(c.call("equal", {back, c.zero_like(x)}), one, back));
-  Expr tiny = c.call("equal", {up, one}), endless = c.call("isinf", {x});
-  return {c.where(tiny, x, c.where(endless, c.call("log", {up}), exact))};
-}
 Values expm1(NodeContext& c) {
   // (u - 1) * x / log(u) with u = exp(x) is accurate near zero (Kahan).
   Expr x = c.real(c.tensor("self")), one = c.scalar_like(1, x), u = c.call("exp", {x}), less = c.sub(u, one);
@@ -309,7 +302,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.log", real_function<kLog>},
     {"aten.log2", real_function<kLog2>},
     {"aten.log10", real_function<kLog10>},
-    {"aten.log1p", log1p},
+    {"aten.log1p", real_function<kLog1p>},
     {"aten.expm1", expm1},
     {"aten.exp2", exp2},
     {"aten.sqrt", real_function<kSqrt>},

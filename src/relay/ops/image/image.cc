@@ -117,6 +117,20 @@ Value resize_axis(const Value& x, size_t axis, const std::vector<Taps>& taps) {
   return out;
 }
 
+// The same where every tap is one element: integers keep all their bits.
+Value pick_along(const Value& x, size_t axis, const std::vector<Taps>& taps) {
+  std::vector<int64_t> shape = x.shape;
+  shape[axis] = static_cast<int64_t>(taps.size());
+  const int64_t outer = product(x.shape, 0, axis), n = x.shape[axis],
+                inner = product(x.shape, axis + 1, x.shape.size());
+  Value out = make_value(x.dtype, shape);
+  for (int64_t o = 0; o < outer; ++o)
+    for (size_t j = 0; j < taps.size(); ++j)
+      std::copy_n(x.i.begin() + (o * n + taps[j].index[0]) * inner, inner,
+                  out.i.begin() + (o * shape[axis] + static_cast<int64_t>(j)) * inner);
+  return out;
+}
+
 // Integer images are computed in double and truncated.
 Value as_double(const Value& v) {
   if (v.is_float()) return v;
@@ -126,14 +140,18 @@ Value as_double(const Value& v) {
 }
 
 Value resize(const Value& in, size_t spatial, std::vector<AxisResize> axes, double extrapolation, DataType out_dtype) {
-  Value x = as_double(in);
   std::vector<std::vector<Taps>> taps(spatial);
-  bool crop = false;
+  bool crop = false, picks = !in.is_float() && out_dtype == in.dtype;
   for (size_t k = 0; k < spatial; ++k) {
     for (int64_t i = 0; i < axes[k].out; ++i) taps[k].push_back(axes[k].taps(i));
     crop |= axes[k].transform == "tf_crop_and_resize";
-    x = resize_axis(x, 2 + k, taps[k]);
+    picks = picks && !crop && std::all_of(taps[k].begin(), taps[k].end(), [](const Taps& t) {
+              return t.index.size() == 1 && t.weight[0] == 1;
+            });
   }
+  Value x = picks ? in : as_double(in);
+  for (size_t k = 0; k < spatial; ++k) x = picks ? pick_along(x, 2 + k, taps[k]) : resize_axis(x, 2 + k, taps[k]);
+  if (picks) return x;
   if (crop) {
     std::vector<int64_t> strides = row_major_strides(x.shape);
     for (int64_t j = 0; j < x.size(); ++j)

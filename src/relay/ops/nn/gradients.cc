@@ -27,12 +27,12 @@ Gradients of_dense(const Expr& e, const Expr& g) {
 // nn.matmul and nn.batch_matmul, whose leading axes broadcast.
 template <class A>
 Gradients of_product(const Expr& e, const Expr& g) {
-  constexpr const char* kOp = std::is_same_v<A, MatmulAttrs> ? "nn.matmul" : "nn.batch_matmul";
   auto product = [&](const Expr& a, bool transpose_a, const Expr& b, bool transpose_b) {
-    return call(kOp, {a, b}, make_attrs<A>([&](auto& out) {
-                  out.transpose_a = transpose_a;
-                  out.transpose_b = transpose_b;
-                }));
+    auto set = [&](auto& out) { out.transpose_a = transpose_a, out.transpose_b = transpose_b; };
+    // nn.matmul's second operand is one matrix.
+    if (std::is_same_v<A, MatmulAttrs> && dims(a).size() == 2 && dims(b).size() == 2)
+      return call("nn.matmul", {a, b}, make_attrs<MatmulAttrs>(set));
+    return call("nn.batch_matmul", {a, b}, make_attrs<BatchMatmulAttrs>(set));
   };
   const auto& a = attrs_of<A>(e);
   const Expr &x = x_of(e), &y = y_of(e);

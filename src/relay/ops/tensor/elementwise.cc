@@ -281,6 +281,7 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("floor", "The greatest integer not above x.", kNumbers, std::floor, 0)
   TW_UNARY("log", "Natural logarithm. Floats.", kFloats, std::log, 40)
   TW_UNARY("log10", "Decimal logarithm. Floats.", kFloats, std::log10, 40)
+  TW_UNARY("log1p", "log(1 + x), accurate for small x, too (ours). Floats.", kFloats, std::log1p, 40)
   TW_UNARY("log2", "Binary logarithm. Floats.", kFloats, std::log2, 40)
   TW_UNARY("nearbyint", "The nearest integer, halves to even (IEEE and ONNX; ours).", kNumbers, half_even, 0)
   TW_UNARY("round", "The nearest integer, halves away from zero.", kNumbers, half_away, 0)

@@ -254,6 +254,11 @@ constexpr Entry kTensorRules[] = {
        return {divide(g, multiply(x_of(e), scalar(2.302585092994046, g)))};
      },
      true},
+    {"log1p",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {divide(g, call("add", {x_of(e), scalar(1, g)}))};
+     },
+     true},
     {"log2",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {divide(g, multiply(x_of(e), scalar(0.6931471805599453, g)))};
