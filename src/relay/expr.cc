@@ -54,7 +54,7 @@ Span make_span(std::string name) {
 ConstantNode::ConstantNode(Tensor d, Span s)
     : ExprNode(ExprKind::kConstant, type_of_constant(d), std::move(s)), data(std::move(d)) {}
 // The declared result counts where the body's type has gaps, and where it is another one, which InferType refuses.
-FunctionNode::FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s, std::vector<Type> v, Type declared)
+FunctionNode::FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s, std::vector<Type> v, const Type& declared)
     : ExprNode(ExprKind::kFunction,
                type_of_function(
                    p, !declared || (is_complete(b->type) && types_agree(declared, b->type)) ? b->type : declared, v),

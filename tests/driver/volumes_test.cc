@@ -21,7 +21,7 @@ struct Window {
   int64_t groups = 1;
   Sizes output_padding{0, 0, 0};
 };
-Expr conv(const Expr& x, int64_t out, int64_t in_per_group, const Window& w) {
+Expr conv3d(const Expr& x, int64_t out, int64_t in_per_group, const Window& w) {
   return call("nn.conv3d", {x, constant({out, in_per_group, w.kernel[0], w.kernel[1], w.kernel[2]})},
               make_attrs<Conv3DAttrs>([&](auto& a) {
                 a.strides = w.strides, a.padding = w.padding, a.dilation = w.dilation, a.groups = w.groups;
@@ -36,7 +36,7 @@ Expr transposed(const Expr& x, int64_t in, int64_t out_per_group, const Window& 
                 a.channels = out_per_group * w.groups, a.kernel_size = w.kernel;
               }));
 }
-Expr bias(const Expr& x, int64_t channels) { return call("add", {x, constant({channels, 1, 1, 1}, 11)}); }
+Expr volume_bias(const Expr& x, int64_t channels) { return call("add", {x, constant({channels, 1, 1, 1}, 11)}); }
 
 std::vector<std::string> chosen(const Expr& x, const Expr& body, const char* target) {
   BuildOptions options;
@@ -74,8 +74,9 @@ TEST(Volumes, ConvolutionsOfEveryShape) {
     for (const char* target : kTargets) {
       SCOPED_TRACE(shape_str(shape) + " " + shape_str(window.kernel) + " " + target);
       Expr x = input("x", shape);
-      Expr y = relu(bias(conv(x, 40 * window.groups - 8 * (window.groups > 1), shape[1] / window.groups, window),
-                         40 * window.groups - 8 * (window.groups > 1)));
+      Expr y =
+          relu(volume_bias(conv3d(x, 40 * window.groups - 8 * (window.groups > 1), shape[1] / window.groups, window),
+                           40 * window.groups - 8 * (window.groups > 1)));
       check({x}, y, target);
     }
 }
@@ -83,10 +84,10 @@ TEST(Volumes, ConvolutionsOfEveryShape) {
 TEST(Volumes, TheCostModelTakesWinogradForCubes) {
   const Window cube{{3, 3, 3}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}};
   Expr x = input("x", {1, 64, 8, 28, 28});
-  const auto fast = chosen(x, conv(x, 64, 64, cube), "llvm -mcpu=x86-64-v4");
+  const auto fast = chosen(x, conv3d(x, 64, 64, cube), "llvm -mcpu=x86-64-v4");
   ASSERT_EQ(fast.size(), 1u);
   EXPECT_EQ(fast[0].rfind("conv3d_ncdhwc.winograd", 0), 0u) << fast[0];
-  EXPECT_EQ(chosen(x, conv(x, 64, 64, cube), "llvm -mcpu=x86-64-v4 -math=strict"),
+  EXPECT_EQ(chosen(x, conv3d(x, 64, 64, cube), "llvm -mcpu=x86-64-v4 -math=strict"),
             std::vector<std::string>{"conv3d_ncdhwc.direct"});
 }
 
@@ -104,7 +105,7 @@ TEST(Volumes, TransposedByPhases) {
     for (const char* target : {"llvm", "llvm -mcpu=x86-64-v3"}) {
       SCOPED_TRACE(shape_str(shape) + " " + shape_str(window.kernel) + " " + target);
       Expr x = input("x", shape);
-      Expr y = relu(bias(transposed(x, shape[1], out, window), out * window.groups));
+      Expr y = relu(volume_bias(transposed(x, shape[1], out, window), out * window.groups));
       check({x}, y, target);
       const auto names = chosen(x, y, target);
       EXPECT_EQ(names, std::vector<std::string>{"conv3d_transpose_ncdhwc.phases"});
@@ -121,7 +122,7 @@ TEST(Volumes, EachChannelForItself) {
     for (const char* target : {"llvm", "llvm -mcpu=x86-64-v3"}) {
       SCOPED_TRACE(shape_str(shape) + " " + shape_str(window.kernel) + " " + target);
       Expr x = input("x", shape);
-      Expr y = relu(bias(conv(x, shape[1], 1, window), shape[1]));
+      Expr y = relu(volume_bias(conv3d(x, shape[1], 1, window), shape[1]));
       check({x}, y, target);
       EXPECT_EQ(chosen(x, y, target), std::vector<std::string>{"conv3d_ncdhwc.depthwise"});
     }
@@ -130,7 +131,7 @@ TEST(Volumes, EachChannelForItself) {
 TEST(Volumes, NetworksStayInBlocks) {
   Expr x = input("x", {2, 16, 6, 12, 10});
   const Window cube{{3, 3, 3}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}};
-  Expr a = relu(bias(conv(x, 32, 16, cube), 32));
+  Expr a = relu(volume_bias(conv3d(x, 32, 16, cube), 32));
   Expr pooled = call("nn.max_pool3d", {a}, make_attrs<MaxPool3DAttrs>([](auto& p) {
                        p.pool_size = {3, 3, 3}, p.strides = {2, 2, 2}, p.padding = {1, 1, 1, 1, 1, 1};
                      }));
@@ -139,7 +140,7 @@ TEST(Volumes, NetworksStayInBlocks) {
                    }));
   Expr joined =
       call("concatenate", {make_tuple({pooled, mean})}, make_attrs<ConcatenateAttrs>([](auto& c) { c.axis = 1; }));
-  Expr b = call("add", {conv(joined, 64, 64, cube), joined});
+  Expr b = call("add", {conv3d(joined, 64, 64, cube), joined});
   Expr tail = call("mean", {relu(b)}, make_attrs<ReduceAttrs>([](auto& r) {
                      r.axis = Sizes{2, 3, 4}, r.keepdims = true;
                    }));

@@ -14,12 +14,12 @@ namespace {
 using namespace relay;
 using testing::check;
 
-Expr input(std::vector<int64_t> shape) { return make_var("x", tensor_type(to_shape(shape), kFloat32)); }
+Expr image(std::vector<int64_t> shape) { return make_var("x", tensor_type(to_shape(shape), kFloat32)); }
 Tensor weights(int64_t out, int64_t in, int64_t kh = 3, int64_t kw = 3) {
   return random_tensor(kFloat32, {out, in, kh, kw}, 7);
 }
-Expr conv(const Expr& x, const Tensor& w, std::vector<int64_t> padding = {1, 1, 1, 1}, int64_t stride = 1,
-          int64_t dilation = 1) {
+Expr weighted_conv(const Expr& x, const Tensor& w, std::vector<int64_t> padding = {1, 1, 1, 1}, int64_t stride = 1,
+                   int64_t dilation = 1) {
   return call("nn.conv2d", {x, make_constant(w)}, make_attrs<Conv2DAttrs>([&](auto& a) {
                 a.strides = {stride, stride};
                 a.dilation = {dilation, dilation};
@@ -44,24 +44,27 @@ std::vector<std::string> chosen(const Module& module, const char* target = "llvm
 }
 
 TEST(WinogradChoice, LargeTilesOnLargeMapsDirectWhereItMust) {
-  Expr x = input({1, 64, 56, 56});
-  EXPECT_EQ(chosen(module_of(x, conv(x, weights(64, 64)))), std::vector<std::string>{"winograd4"});
-  EXPECT_EQ(chosen(module_of(x, conv(x, weights(64, 64), {1, 1, 1, 1}, 2)))[0].rfind("winograd", 0), 0u);  // by phases
-  EXPECT_EQ(chosen(module_of(x, conv(x, weights(64, 64), {1, 1, 1, 1}, 3))), std::vector<std::string>{"direct"});
-  EXPECT_EQ(chosen(module_of(x, conv(x, weights(64, 64, 1, 1), {0, 0, 0, 0}))), std::vector<std::string>{"direct"});
+  Expr x = image({1, 64, 56, 56});
+  EXPECT_EQ(chosen(module_of(x, weighted_conv(x, weights(64, 64)))), std::vector<std::string>{"winograd4"});
+  EXPECT_EQ(chosen(module_of(x, weighted_conv(x, weights(64, 64), {1, 1, 1, 1}, 2)))[0].rfind("winograd", 0),
+            0u);  // by phases
+  EXPECT_EQ(chosen(module_of(x, weighted_conv(x, weights(64, 64), {1, 1, 1, 1}, 3))),
+            std::vector<std::string>{"direct"});
+  EXPECT_EQ(chosen(module_of(x, weighted_conv(x, weights(64, 64, 1, 1), {0, 0, 0, 0}))),
+            std::vector<std::string>{"direct"});
 }
 
 TEST(WinogradChoice, DilatedLayersToo) {
-  Expr x = input({1, 128, 28, 28});
-  const Module module = module_of(x, conv(x, weights(128, 128), {2, 2, 2, 2}, 1, 2));
+  Expr x = image({1, 128, 28, 28});
+  const Module module = module_of(x, weighted_conv(x, weights(128, 128), {2, 2, 2, 2}, 1, 2));
   EXPECT_EQ(chosen(module)[0].rfind("winograd", 0), 0u);
-  Expr small = input({1, 32, 20, 20});
-  check({small}, conv(small, weights(32, 32), {4, 4, 4, 4}, 1, 4));
+  Expr small = image({1, 32, 20, 20});
+  check({small}, weighted_conv(small, weights(32, 32), {4, 4, 4, 4}, 1, 4));
 }
 
 TEST(WinogradChoice, StrictMathIsDirect) {
-  Expr x = input({1, 64, 56, 56});
-  const Module module = module_of(x, conv(x, weights(64, 64)));
+  Expr x = image({1, 64, 56, 56});
+  const Module module = module_of(x, weighted_conv(x, weights(64, 64)));
   EXPECT_EQ(chosen(module, "llvm -mcpu=x86-64-v4 -math=strict"), std::vector<std::string>{"direct"});
   EXPECT_EQ(chosen(module, "llvm -mcpu=x86-64-v4 -math=default"), std::vector<std::string>{"winograd4"});
   auto strict = parse_target("llvm -mcpu=x86-64-v4 -math=strict");
@@ -71,11 +74,11 @@ TEST(WinogradChoice, StrictMathIsDirect) {
 }
 
 TEST(WinogradChoice, WeightsThatAreNotFiniteStayDirect) {
-  Expr x = input({1, 64, 56, 56});
+  Expr x = image({1, 64, 56, 56});
   for (double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
     Tensor w = weights(64, 64);
     w.set_double(1234, bad);
-    EXPECT_EQ(chosen(module_of(x, conv(x, w))), std::vector<std::string>{"direct"});
+    EXPECT_EQ(chosen(module_of(x, weighted_conv(x, w))), std::vector<std::string>{"direct"});
   }
 }
 
@@ -102,10 +105,10 @@ TEST(WinogradChoice, BatchesAndProcessorsShareWeights) {
   lower::WeightForms forms;
   for (const char* target : {"llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3 -vector-width=512"})
     for (int64_t batch : {1, 2, 3, 5, 8}) {
-      Expr x = input({batch, 128, 7, 7});
+      Expr x = image({batch, 128, 7, 7});
       BuildOptions options;
       options.target = target;
-      auto one = optimize(module_of(x, conv(conv(x, first), second)), options);
+      auto one = optimize(module_of(x, weighted_conv(weighted_conv(x, first), second)), options);
       ASSERT_TRUE(one.ok()) << one.error().str();
       ASSERT_TRUE(forms.add(one->optimized, one->target).ok());
       all.push_back(std::move(*one));
@@ -117,18 +120,18 @@ TEST(WinogradChoice, BatchesAndProcessorsShareWeights) {
 
 TEST(WinogradChoice, RoundingBeyondTheBudgetTakesADirectKernel) {
   // One output channel far above the others: the errors that count are over the whole tensor's scale.
-  Expr x = input({1, 64, 28, 28});
+  Expr x = image({1, 64, 28, 28});
   Tensor w = weights(4096, 64);
   for (int64_t i = 0; i < w.size(); ++i) w.set_double(i, (i < 9 * 64 ? 1e4 : 1e-3) * w.at_double(i));
-  EXPECT_EQ(chosen(module_of(x, conv(x, w))), std::vector<std::string>{"direct"});
+  EXPECT_EQ(chosen(module_of(x, weighted_conv(x, w))), std::vector<std::string>{"direct"});
 }
 
 TEST(WinogradGraphs, ResidualsConcatsBatchesAndOddEdges) {
-  Expr x = input({2, 48, 30, 27});
-  Expr y = call("nn.relu", {conv(x, weights(40, 48))});
-  Expr z = call("add", {conv(y, weights(40, 40)), y});
+  Expr x = image({2, 48, 30, 27});
+  Expr y = call("nn.relu", {weighted_conv(x, weights(40, 48))});
+  Expr z = call("add", {weighted_conv(y, weights(40, 40)), y});
   Expr both = call("concatenate", {make_tuple({y, z})}, make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 1; }));
-  const Module module = module_of(x, call("nn.relu", {conv(both, weights(33, 80), {0, 1, 2, 0})}));
+  const Module module = module_of(x, call("nn.relu", {weighted_conv(both, weights(33, 80), {0, 1, 2, 0})}));
   for (const std::string& name : chosen(module)) EXPECT_EQ(name.rfind("winograd", 0), 0u) << name;
   check(module);
   check(module, "llvm -mcpu=x86-64-v3");
@@ -136,16 +139,16 @@ TEST(WinogradGraphs, ResidualsConcatsBatchesAndOddEdges) {
 }
 
 TEST(WinogradGraphs, StridesOfTwo) {
-  Expr x = input({2, 32, 31, 40});
-  Expr y = call("nn.relu", {conv(x, weights(40, 32), {1, 1, 1, 1}, 2)});
-  const Module module = module_of(x, call("nn.relu", {conv(y, weights(33, 40, 5, 5), {2, 2, 2, 2}, 2)}));
+  Expr x = image({2, 32, 31, 40});
+  Expr y = call("nn.relu", {weighted_conv(x, weights(40, 32), {1, 1, 1, 1}, 2)});
+  const Module module = module_of(x, call("nn.relu", {weighted_conv(y, weights(33, 40, 5, 5), {2, 2, 2, 2}, 2)}));
   check(module);
   check(module, "llvm -mcpu=x86-64-v3");
 }
 
 TEST(WinogradGraphs, TwoMapsWithOneWeight) {
   // The same constant, packed for each map's own register tile.
-  Expr x = input({1, 64, 32, 32});
+  Expr x = image({1, 64, 32, 32});
   const Expr w = make_constant(weights(64, 64));
   auto head = [&](const Expr& map) {
     return call("nn.conv2d", {map, w}, make_attrs<Conv2DAttrs>([](auto& a) {
