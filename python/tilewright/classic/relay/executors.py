@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ... import _core
-from ..ir.ty import RelayRefType, TupleType, TypeCall
+from ..ir.ty import FuncType, RelayRefType, TupleType, TypeCall, TypeVar
 from ..runtime.container import ADT
 from ..runtime.ndarray import Device, NDArray, as_array, cpu
 from ..runtime.vm import VirtualMachine
-from .expr import Call, Constant, Expr, Function, GlobalVar, Op, RefRead, Tuple, Var, free_vars
+from .expr import Call, Constant, Expr, Function, GlobalVar, Let, Op, RefCreate, RefRead, Tuple, Var, free_vars
 
 
 class _Executor:
@@ -41,7 +41,7 @@ class _Executor:
         module = module._completed()._with_distinct_parameters()
         names = [p.name_hint for p in module["main"].params]
         module, fields = _with_tensor_parameters(module)
-        run = self._function(module)
+        run = self._function(module) if all(map(_is_tensor, module["main"].params)) else self._function_of_values(module)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if len(args) > len(names):
@@ -59,6 +59,47 @@ class _Executor:
 
     def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
         raise NotImplementedError
+
+    def _function_of_values(self, module: Any) -> Callable[[dict[str, Any]], Any]:
+        """main with parameters that are no tensors: plans and programs take tensors only, so that each call is of a main in which such
+        arguments are written out."""
+        main = module["main"]
+
+        def run(inputs: dict[str, Any]) -> Any:
+            written, body = module.copy(), main.body
+            for p in main.params:
+                if not _is_tensor(p):
+                    value = _written(inputs.pop(p.name_hint))
+                    if not main.type_params:
+                        body = Let(p, value, body)
+                    elif isinstance(value, Call) and not value.args:  # an empty list of anything is one of nothing
+                        kind = value.op.belong_to
+                        stand_in = Var(p.name_hint, TypeCall(kind, [TupleType() for _ in module[kind].type_vars]))
+                        body = Let(stand_in, value, _core.substitute(body, {p: stand_in}))
+                    else:
+                        body = _core.substitute(body, {p: value})
+            written["main"] = Function([p for p in main.params if _is_tensor(p)], body)
+            return self._function(written._completed())(inputs)
+        return run
+
+
+def _is_tensor(param: Var) -> bool:
+    return not isinstance(param.checked_type, (TypeCall, TypeVar, RelayRefType, FuncType))
+
+
+def _written(value: Any) -> Expr:
+    """A value as an expression: tensors as constants, data as calls of their constructors."""
+    from .adt import Constructor
+    from .backend.interpreter import RefValue
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, RefValue):
+        return RefCreate(_written(value.value))
+    if isinstance(value, ADT) and isinstance(getattr(value, "constructor", None), Constructor):
+        return Call(value.constructor, [_written(f) for f in value.fields])
+    if isinstance(value, (ADT, list, tuple)):
+        return Tuple([_written(f) for f in (value.fields if isinstance(value, ADT) else value)])
+    return Constant(as_array(value))
 
 
 def _value(given: Any) -> Any:
