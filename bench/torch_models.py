@@ -340,20 +340,30 @@ def close(got: Any, want: Any) -> bool:
     return bool(torch.allclose(got, want, rtol=1e-3, atol=1e-4 * float(want.abs().max()) if want.numel() else 0, equal_nan=True))
 
 
-def close_found(got: list[Any], want: list[torch.Tensor]) -> bool:
-    """Whether detectors found the same: boxes, labels, scores and what else belongs to each. Scores are compared in order, and each find with one of the
-    same label; finds whose scores are closer than rounding may stand in either order, since their order decides nothing else."""
+def close_found(got: list[Any], want: list[torch.Tensor]) -> int | None:
+    """Whether detectors found the same: boxes, labels, scores and what else belongs to each. None: they did not; else how many finds stand in another
+    place than PyTorch's. Scores are compared in order, and each find with the one in its place or, where PyTorch's own scores of the two places are within
+    1e-4 of the largest (the tolerance of every output), with that one: which comes first decides nothing else. Each find is taken once."""
     got = [torch.as_tensor(g) for g in got]
     if [(g.shape, g.dtype) for g in got] != [(w.shape, w.dtype) for w in want] or not close(got[2], want[2]):
-        return False
-    left = set(range(len(want[2])))
-    for i in range(len(want[2])):
-        near = sorted((j for j in left if got[1][j] == want[1][i] and torch.isclose(got[2][j], want[2][i], rtol=1e-3, atol=0)), key=lambda j: abs(j - i))
-        same = next((j for j in near if all(torch.allclose(g[j], w[i], rtol=1e-3, atol=1e-4 * float(w.abs().max())) for g, w in zip(got, want) if w.dtype.is_floating_point)), None)
-        if same is None:
-            return False
-        left.remove(same)
-    return True
+        return None
+    scores = want[2]
+    near = 1e-4 * float(scores.max()) if scores.numel() else 0
+    largest = [float(w.abs().max()) if w.numel() else 0 for w in want]
+
+    def same(i: int, j: int) -> bool:
+        """Whether our j-th find is PyTorch's i-th."""
+        return all(torch.allclose(g[j], w[i], rtol=1e-3, atol=1e-4 * most) if w.dtype.is_floating_point else torch.equal(g[j], w[i]) for g, w, most in zip(got, want, largest))
+
+    left, moved = set(range(len(scores))), 0
+    for i in range(len(scores)):
+        places = sorted((j for j in left if j == i or abs(float(scores[i] - scores[j])) <= near), key=lambda j: (j != i, abs(j - i)))
+        found = next((j for j in places if same(i, j)), None)
+        if found is None:
+            return None
+        left.remove(found)
+        moved += found != i
+    return moved
 
 
 def seeded(make: Callable[..., nn.Module], *arguments: Any) -> Any:

@@ -93,6 +93,8 @@ if(TARGET tilewright AND TARGET tilewright_compiler)
   add_test(NAME torch.operators
     COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/torch/operators.py --program $<TARGET_FILE:tilewright>)
   set_tests_properties(torch.operators PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
+  add_test(NAME torch.modules COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/torch/modules.py)
+  set_tests_properties(torch.modules PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
 endif()
 # Tests that use products by their files.
 if(TARGET test_runtime AND TARGET tilewright_runtime)

@@ -243,6 +243,28 @@ class Scripted(Traced):
 
         self.compare(Parts(), (models.image(5, 4),), (models.image(5, 4) * 0.6,))
 
+    def test_numbers_of_axes_that_a_run_decides(self):
+        class Heads(nn.Module):
+            """As box heads write it: a branch gives three axes, the other two, and what follows takes either."""
+
+            def __init__(self):
+                super().__init__()
+                self.box, self.score = nn.Linear(4, 12), nn.Linear(4, 3)
+
+            def forward(self, x):
+                rows = x[x[:, 0] > 0.3]
+                boxes, count = self.box(rows), rows.shape[0]
+                if count > 0:
+                    boxes = boxes.reshape(count, -1, 4)
+                scores = self.score(rows)
+                labels = torch.arange(3).view(1, -1).expand_as(scores)
+                wide = torch.stack((boxes[..., 0::2].clamp(min=0), boxes[..., 1::2].clamp(max=1)), dim=boxes.dim()).reshape(boxes.shape)
+                wide, labels = wide.reshape(-1, 4), labels.reshape(-1)
+                kept = torch.where((wide[:, 2] - wide[:, 0] >= 0) & (labels > 0))[0]
+                return wide[kept].to(boxes.dtype), labels[kept]
+
+        self.compare(Heads(), (models.image(5, 4),), (models.image(5, 4) * 0.6,))
+
     def test_what_a_module_keeps_for_one_call(self):
         class Keeps(nn.Module):
             scales: List[float]

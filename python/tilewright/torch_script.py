@@ -17,7 +17,8 @@ _KINDS_OF_INPUT = {"IntType": "int64", "FloatType": "float64", "BoolType": "bool
 _NUMBER_OPERATORS = {"aten::add": "_operator.add", "aten::sub": "_operator.sub", "aten::mul": "_operator.mul", "aten::floordiv": "_operator.floordiv", "aten::div": "_operator.truediv",
                      "aten::remainder": "_operator.mod", "aten::pow": "_operator.pow", "aten::neg": "_operator.neg", "aten::eq": "_operator.eq", "aten::ne": "_operator.ne", "aten::lt": "_operator.lt",
                      "aten::le": "_operator.le", "aten::gt": "_operator.gt", "aten::ge": "_operator.ge", "aten::__and__": "_operator.and_", "aten::__or__": "_operator.or_",
-                     "aten::__not__": "_operator.not_", "aten::floor": "math.floor", "aten::ceil": "math.ceil", "prim::max": "torch.sym_max", "prim::min": "torch.sym_min"}
+                     "aten::__not__": "_operator.not_", "aten::floor": "math.floor", "aten::ceil": "math.ceil", "aten::sqrt": "math.sqrt", "aten::exp": "math.exp", "aten::log": "math.log",
+                     "prim::max": "torch.sym_max", "prim::min": "torch.sym_min"}
 _NUMBERS = {"IntType", "FloatType", "BoolType", "NumberType"}
 
 

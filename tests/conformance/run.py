@@ -8,6 +8,7 @@
     tests/conformance/run.py --target stackvm      the same as byte code, run by the runtime
     tests/conformance/run.py --target aarch64       the same for another processor (riscv64, riscv64v, arm, i686), whose runtime is
                                                     built with its toolchain file (docs/cross.md) and run by qemu-user
+    tests/conformance/run.py --inputs free          the same with inputs of free sizes (constant: compiled in); --opt-level N
     tests/conformance/run.py --sample 20            every 20th of them
     tests/conformance/run.py --update               renews expected_failures.txt (refuses to add to it; --accept-new adds)
     tests/conformance/run.py --write                renews the table of docs/conformance.md
@@ -237,6 +238,8 @@ def main():
     parser.add_argument("words", nargs="*", metavar="WORD", help="only cases whose name contains one of these")
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build/tilewright")
     parser.add_argument("--target", default="llvm", help="what is compiled for: a target, or " + ", ".join(CROSS))
+    parser.add_argument("--opt-level", type=int, default=3)
+    parser.add_argument("--inputs", choices=("given", "free", "constant"), default="given", help="with free sizes, or compiled in")
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="every N-th case")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=int, help="limit of one case (30, in an emulator 180)")
@@ -256,12 +259,12 @@ def main():
         cases = {group: folders for group, folders in cases.items() if folders}
     if args.sample > 1:
         cases = {group: folders[::args.sample] for group, folders in cases.items()}
-    target = ["--target", args.target]
+    target = ["--target", args.target, "--opt-level", str(args.opt_level), "--case-inputs", args.inputs]
     if args.target in CROSS:
         command = build_runtime(CROSS[args.target])
         if command is None:
             return SKIPPED
-        target = ["--target", CROSS[args.target].target, "--run-with", " ".join(command)]
+        target = ["--target", CROSS[args.target].target, "--opt-level", str(args.opt_level), "--case-inputs", args.inputs, "--run-with", " ".join(command)]
     # Another processor has no compiler for VM programs, like C.
     listed = EXPECTED_FAILURES["cross" if args.target in CROSS else args.target.split()[0]]
     results = run_all(args.tool, target, cases, args.jobs, args.seconds)
@@ -288,7 +291,7 @@ def main():
         print(f"NEW FAILURE {name}: {wrong[name][0]}: {wrong[name][1][:200]}")
     if late:
         print(f"{len(late)} listed cases pass now ({', '.join(late[:5])} ...): run with --update to take them off the list")
-    if args.write and not args.words and args.sample == 1 and args.target == "llvm":
+    if args.write and not args.words and args.sample == 1 and args.target == "llvm" and args.opt_level == 3 and args.inputs == "given":
         write_document(cases, results)
     print(f"{len(right)} passed, {len(wrong)} not ({len(new)} of them new)")
     return 1 if new or late else 0

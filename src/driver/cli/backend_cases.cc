@@ -58,9 +58,10 @@ Outcome run_as_graph(const onnx::BackendCase& test, const BackendLimits& limits)
     }
     options.build.jobs = 1;
     options.build.target = limits.target;
+    options.build.opt_level = limits.opt_level;
     options.run_with = limits.run_with;
     constants.clear();
-    auto module = onnx::import_backend_case(test, set, &constants);
+    auto module = onnx::import_backend_case(test, set, &constants, limits.inputs == "constant");
     if (!module.ok()) return from_diagnostic(module.error());
     auto report = verify_module(*module, options);
     if (!report.ok()) return from_diagnostic(report.error());
@@ -73,6 +74,15 @@ Outcome run_as_graph(const onnx::BackendCase& test, const BackendLimits& limits)
   return {"passed", detail};
 }
 
+// Leaves every size of the inputs, and what the model says about other values' types, to the run.
+void free_sizes(onnx::Graph* graph) {
+  for (auto& input : graph->inputs)
+    if (input.type.shape)
+      for (auto& size : *input.type.shape) size = {};
+  for (auto& output : graph->outputs) output.type.shape.reset();
+  graph->value_info.clear();
+}
+
 Outcome run_case(const fs::path& folder, const BackendLimits& limits) {
   auto loaded = onnx::load_backend_case(folder.string());
   if (!loaded.ok()) return from_diagnostic(loaded.error());
@@ -81,13 +91,18 @@ Outcome run_case(const fs::path& folder, const BackendLimits& limits) {
   const bool texts = std::any_of(graph_inputs.begin(), graph_inputs.end(),
                                  [](const auto& i) { return i.type.elem && i.type.elem->is_string(); });
   Outcome graph{"unsupported", "inputs are texts"};
-  if (!texts) graph = run_as_graph(*loaded, limits);
+  if (limits.inputs == "free") {
+    free_sizes(&loaded->model.graph);
+    graph.detail = "sizes are free";
+  } else if (!texts) {
+    graph = run_as_graph(*loaded, limits);
+  }
   auto target = parse_target(limits.target);
   const bool source = target.ok() && codegen::backend_of(*target).makes_source();
   if (graph.verdict == "passed" || source || !limits.run_with.empty()) return graph;
   double worst = 0;
   for (const auto& set : loaded->sets) {
-    auto error = run_as_program(*loaded, set, limits.target);
+    auto error = run_as_program(*loaded, set, limits.target, limits.opt_level);
     if (!error.ok()) {
       Outcome program = from_diagnostic(error.error());
       // Report the graph's verdict unless only a program can run the model.

@@ -13,6 +13,9 @@ struct BackendLimits {
   int megabytes = 8192;
   std::string target = "llvm";  // the target; only llvm for this machine also covers VM programs
   std::string run_with;         // VerifyOptions::run_with
+  int opt_level = 3;
+  std::string inputs =
+      "given";  // as the model has them; "free": without sizes, as a VM program; "constant": compiled in
 };
 
 // Compiles and runs every folder in a separate process under the limits; prints a line each (passed, failed: largest

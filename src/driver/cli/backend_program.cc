@@ -72,8 +72,9 @@ Result<double> compare(const Value& ours, const onnx::CaseValue& expected) {
 }  // namespace
 
 Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
-                              const std::string& target) {
+                              const std::string& target, int opt_level) {
   BuildOptions build;
+  build.opt_level = opt_level;
   build.target = target;
   auto program = std::make_shared<runtime::vm::Program>(TW_TRY(vm_program(test.model, build)));
   // Serialised and read back, like a program from a file.

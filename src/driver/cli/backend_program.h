@@ -9,6 +9,6 @@ namespace tilewright::driver {
 // lengths and absence must be equal. Errors: those of compiling and running, AccuracyExceeded for differences other
 // than in numbers.
 Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
-                              const std::string& target);
+                              const std::string& target, int opt_level);
 
 }  // namespace tilewright::driver

@@ -104,12 +104,16 @@ Command add_verify(CLI::App* app) {
   cmd->add_option("--run-with", flags->limits.run_with,
                   "Command that runs libraries of another processor as `tilewright run` does, such as 'qemu-aarch64 -L "
                   "/usr/aarch64-linux-gnu build-aarch64/tilewright'; the outputs are compared");
+  cmd->add_option("--case-inputs", flags->limits.inputs,
+                  "Of folders: inputs as the model 'given's them, with 'free' sizes, or 'constant', compiled in")
+      ->check(CLI::IsMember({"given", "free", "constant"}));
   cmd->add_option("--time-limit", flags->limits.seconds, "Seconds each folder's process may take; default 60");
   cmd->add_option("--memory-limit", flags->limits.megabytes,
                   "MiB of address space each folder's process may take; default 8192");
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
   return [flags] {
     flags->limits.target = flags->target;
+    flags->limits.opt_level = flags->opt_level;
     if (std::filesystem::is_directory(flags->paths[0]))
       return run_backend_cases(flags->paths, flags->limits, flags->json);
     if (flags->paths.size() > 1)

@@ -132,12 +132,12 @@ Result<BackendCase> load_backend_case(const std::string& folder) try {
 }
 
 Result<relay::Module> import_backend_case(const BackendCase& test, const BackendCase::DataSet& data,
-                                          std::vector<std::string>* constants) {
+                                          std::vector<std::string>* constants, bool all_constant) {
   ImportOptions options;
   for (const auto& v : data.inputs) {
     if (v.absent || v.is_sequence)
       options.values[v.name] = v.is_sequence ? v.sequence : std::vector<Tensor>();
-    else if (v.tensor.dtype().is_string())
+    else if (all_constant || v.tensor.dtype().is_string())
       options.constants[v.name] = v.tensor;
     else
       options.shapes[v.name] = v.tensor.shape();

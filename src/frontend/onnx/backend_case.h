@@ -32,8 +32,8 @@ Result<BackendCase> load_backend_case(const std::string& folder);
 
 // The model imported for one data set: free dimensions take the sizes of the data, and inputs whose values the import
 // needs (a Reshape's target shape, axes, pads ...) become constants, whose names go to `constants`. main's
-// "input_names" lists the remaining inputs in order.
+// "input_names" lists the remaining inputs in order. `all_constant`: so do all tensors.
 Result<relay::Module> import_backend_case(const BackendCase& test, const BackendCase::DataSet& data,
-                                          std::vector<std::string>* constants);
+                                          std::vector<std::string>* constants, bool all_constant = false);
 
 }  // namespace tilewright::onnx

@@ -201,8 +201,13 @@ std::optional<DataType> NodeContext::element_type(const Value& v) {
 
 std::vector<int64_t> NodeContext::ints(std::string_view name) const {
   const Value& v = value(name);
-  if (!v.list) return {integer_of(v, name)};
   std::vector<int64_t> out;
+  // All sizes of a tensor whose rank only a run has are one tensor.
+  if (const Tensor* t = v.expr ? known(v.expr) : nullptr; t && t->rank() == 1 && t->dtype().is_int()) {
+    for (int64_t i = 0; i < t->size(); ++i) out.push_back(t->at_int(i));
+    return out;
+  }
+  if (!v.list) return {integer_of(v, name)};
   for (const Value& item : *v.list) out.push_back(integer_of(item, name));
   return out;
 }

@@ -37,7 +37,7 @@ struct TensorGrid {
 // What is known about a tensor whose sizes are known only at run time.
 struct Likeness {
   DataType dtype = kFloat32;
-  int64_t rank = 0;
+  int64_t rank = 0;                 // -1: only a run has it (wait.h)
   std::vector<int64_t> sizes = {};  // of each axis, -1 where only a run has it; empty: none is known
 };
 
@@ -176,7 +176,7 @@ struct ConverterEntry {
 #define TW_TORCH_FAMILIES(X) \
   X(arithmetic) X(comparison) X(activation) X(reduction) X(view) X(shape) X(creation) X(linear) X(conv) X(norm) \
   X(indexing) X(attention) X(control) X(cells) X(quantized) X(prim) X(vision) X(windows) \
-  X(complex) X(dictionary) X(list)
+  X(complex) X(dictionary) X(list) X(losses) X(composite)
 // clang-format on
 #define TW_TORCH_FAMILY(name) std::span<const ConverterEntry> name##_converters();
 TW_TORCH_FAMILIES(TW_TORCH_FAMILY)

@@ -103,13 +103,24 @@ Values convert_resolved(const Place& place, const Node& node, NamedValues argume
 Importer::Importer(const Program& program, const ImportOptions& options)
     : program_(program), options_(options), onnx_options_(onnx_options(options)), onnx_(nothing_, onnx_options_) {}
 
+namespace {
+// What a tuple holds in place of a result that has no value: its name, marked.
+constexpr std::string_view kMissing = "without value: ";
+Value missing_value(const std::string& name) {
+  Value v;
+  v.text = std::string(kMissing) + name;
+  return v;
+}
+bool is_missing(const Value& v) { return v.kind == Value::kNothing && v.text.starts_with(kMissing); }
+}  // namespace
+
 // A list keeps its identity, so that what is appended to it later is seen through all names.
 Value Importer::now(const Value& v) {
   Value out = v;
   if (v.list)
     for (Value& item : *v.list) item = now(item);
   if (v.view && v.view->memory->version > 0) {
-    out.like = likeness_of(v);
+    out.like = known_of(v);
     out.expr = current(place(), *v.view);
   }
   return out;
@@ -221,6 +232,10 @@ Values Importer::reshaped_in_place(const Node& node, const std::string& function
 
 void Importer::bind(const Node& node, Values made, Scope& scope) {
   auto name_one = [&](const Argument& output, Value v) {
+    if (is_missing(v) && output.kind == Argument::kValue) {
+      unreadable_.emplace(output.text, unreadable_.at(v.text.substr(kMissing.size())));
+      return;
+    }
     if (output.kind == Argument::kValue && !scope.values.emplace(output.text, std::move(v)).second)
       refuse(ErrorCode::kMalformedModel, format("the value '{}' is made twice", output.text));
   };
@@ -250,8 +265,12 @@ void Importer::bind(const Node& node, Values made, Scope& scope) {
 void Importer::import_node(const Node& node, Scope& scope) {
   NamedValues arguments;
   bool poisoned = false;
+  const bool packs = node.target.starts_with("prim.TupleConstruct");
   for (const NamedArgument& input : node.inputs) {
-    arguments.emplace_back(input.name, resolved(input.value, scope));
+    // A tuple may hold what has no value, such as a pool's indices, as long as nobody takes it out and reads it.
+    const std::string& name = input.value.text;
+    const bool without_value = packs && unreadable_.count(name) != 0 && !scope.find(name);
+    arguments.emplace_back(input.name, without_value ? missing_value(name) : resolved(input.value, scope));
     poisoned = poisoned || is_poisoned(arguments.back().second);
   }
   Value bad;

@@ -99,7 +99,7 @@ class Surroundings {
         memories_.emplace_back(outer, memory);
         found = memories_.end() - 1;
       }
-      out.like = likeness_of(v);
+      out.like = known_of(v);
       out.view = std::make_shared<View>(*v.view);
       out.view->memory = found->second;
       out.view->version = 0;
@@ -206,8 +206,9 @@ Value stand_in(NodeContext& c, const Value& like) {
 
 // What is known of both.
 std::optional<Likeness> common_likeness(const std::optional<Likeness>& x, const std::optional<Likeness>& y) {
-  if (!x || !y || x->dtype != y->dtype || x->rank != y->rank) return std::nullopt;
+  if (!x || !y || x->dtype != y->dtype) return std::nullopt;
   Likeness out = *x;
+  if (x->rank != y->rank) return Likeness{x->dtype, -1, {}};
   if (x->sizes.size() != y->sizes.size()) out.sizes.clear();
   for (size_t i = 0; i < out.sizes.size(); ++i)
     if (x->sizes[i] != y->sizes[i]) out.sizes[i] = -1;
@@ -216,7 +217,7 @@ std::optional<Likeness> common_likeness(const std::optional<Likeness>& x, const 
 
 // Says of a value what its type says.
 void state_likeness(Value* v) {
-  if (v->kind == Value::kTensor || v->kind == Value::kNumber) v->like = likeness_of(*v);
+  if (v->kind == Value::kTensor || v->kind == Value::kNumber) v->like = known_of(*v);
   if (v->list)
     for (Value& item : *v->list) state_likeness(&item);
 }
@@ -250,7 +251,7 @@ void agree_on_structure(NodeContext& c, Value* a, Value* b) {
   if (!both_values && !both_same) c.unsupported("a value that only a run knows to be None, a text or a dtype");
   if (both_values && a->kind != b->kind) a->kind = b->kind = Value::kTensor;
   if (!both_values) return;
-  a->like = b->like = common_likeness(likeness_of(*a), likeness_of(*b));
+  a->like = b->like = common_likeness(known_of(*a), known_of(*b));
 }
 
 Expr as_one(const std::vector<Expr>& fields) { return fields.size() == 1 ? fields[0] : relay::make_tuple(fields); }
@@ -420,7 +421,7 @@ class RecursiveStep {
         return Round::kAgain;
       }
       Value before = carried_[i];
-      const bool told = likeness_of(made[i + 1]).has_value();
+      const bool told = known_of(made[i + 1]).has_value();
       agree_on_structure(c_, &before, &made[i + 1]);
       // Of a step that nothing is known of, as its samples do not fit together, the dtype and rank are taken to stay.
       if (!carried_[i].list && (told || before.like)) carried_[i].like = before.like;

@@ -104,15 +104,18 @@ bool makes_number(std::string_view target) {
          std::find(std::begin(kTargets), std::end(kTargets), without_overload(target)) != std::end(kTargets);
 }
 
-// The value with `size` in place of sizes known only at run time, and `number` in place of numbers; nothing if dtype or
-// rank is unknown.
-std::optional<Value> sample_of(const Value& v, int64_t size, int64_t number) {
+// What stands in a sample for what only a run has: for sizes, for numbers, and for ranks.
+struct Sample {
+  int64_t size = 1, number = 1, rank = 2;
+};
+// The value with the sample's numbers in place; nothing if its dtype is unknown.
+std::optional<Value> sample_of(const Value& v, const Sample& s) {
   Value out = v;
   out.view = nullptr;
   if (v.list) {
     Values items;
     for (const Value& item : *v.list) {
-      auto sample = sample_of(item, size, number);
+      auto sample = sample_of(item, s);
       if (!sample) return std::nullopt;
       items.push_back(std::move(*sample));
     }
@@ -122,18 +125,18 @@ std::optional<Value> sample_of(const Value& v, int64_t size, int64_t number) {
   if (v.kind == Value::kNumber) {
     const auto* t = as_tensor(v.expr->type);
     Tensor one = Tensor::zeros(t ? t->dtype : v.like ? v.like->dtype : kInt64, {});
-    one.set_double(0, static_cast<double>(number));
+    one.set_double(0, static_cast<double>(s.number));
     out.expr = relay::make_constant(std::move(one));
     return out;
   }
-  const auto like = likeness_of(v);
+  const auto like = known_of(v);
   if (!like) return std::nullopt;
   Shape shape;
   const auto* t = as_tensor(v.expr->type);
-  for (int64_t i = 0; i < like->rank; ++i) {
+  for (int64_t i = 0; i < (like->rank < 0 ? s.rank : like->rank); ++i) {
     const auto at = static_cast<size_t>(i);
     const int64_t known = t ? t->shape[at].constant().value_or(-1) : at < like->sizes.size() ? like->sizes[at] : -1;
-    shape.emplace_back(known < 0 ? size : known);
+    shape.emplace_back(known < 0 ? s.size : known);
   }
   out.expr = relay::make_var("sample", tensor_type(std::move(shape), like->dtype));
   return out;
@@ -164,6 +167,19 @@ std::vector<int64_t> named_sizes(const Value& list) {
 std::vector<int64_t> sizes_of(const Likeness& like) {
   return like.sizes.empty() ? std::vector<int64_t>(static_cast<size_t>(like.rank), -1) : like.sizes;
 }
+bool has_open_rank(const NamedValues& arguments) {
+  std::vector<const Value*> all;
+  for (const auto& [name, v] : arguments) {
+    all.push_back(&v);
+    if (v.list)
+      for (const Value& item : *v.list) all.push_back(&item);
+  }
+  return std::any_of(all.begin(), all.end(), [](const Value* v) {
+    const auto known = known_of(*v);
+    return known && known->rank < 0;
+  });
+}
+
 // Of tensors that are joined: they have the same sizes but along one axis.
 std::optional<Likeness> joined_likeness(const NamedValues& arguments) {
   const Value& parts = arguments[0].second;
@@ -183,31 +199,45 @@ std::optional<Likeness> joined_likeness(const NamedValues& arguments) {
   out->sizes[static_cast<size_t>(at)] = -1;
   return out;
 }
-// Results whose sizes stand in the node where samples of its operands would not fit together.
+// Results that the node states, where samples of its operands would not fit together.
 std::optional<Likeness> stated_likeness(const Node& node, const NamedValues& arguments) {
   if (without_overload(node.target) == "aten.cat" && !arguments.empty()) return joined_likeness(arguments);
   if (arguments.size() < 2 || !arguments[0].second.expr) return std::nullopt;
-  auto like = likeness_of(arguments[0].second);
+  auto like = known_of(arguments[0].second);
   if (!like) return std::nullopt;
   const std::string_view op = without_overload(node.target);
-  const Value& sizes = arguments[1].second;
+  const Value& second = arguments[1].second;
   if (op == "aten.scatter" || op == "aten.scatter_add" || op == "aten.scatter_reduce" || op == "aten.index_add" ||
       op == "aten.index_copy" || op == "aten.index_put" || op == "aten._unsafe_index_put")
+    return like->rank < 0 ? std::nullopt : like;
+  if (op == "aten.expand_as" || op == "aten.view_as" || op == "aten.reshape_as") {
+    auto shape = known_of(second);
+    if (shape) shape->dtype = like->dtype;
+    return shape;
+  }
+  // Rows by a matrix, which unknown sizes of a sample seldom fit.
+  if (op == "aten.linear") {
+    const auto weight = likeness_of(second);
+    if (!weight || weight->rank != 2 || like->rank < 1) return std::nullopt;
+    like->sizes = sizes_of(*like);
+    like->sizes.back() = sizes_of(*weight)[0];
     return like;
+  }
   const bool views = op == "aten.view" || op == "aten.reshape" || op == "aten._unsafe_view";
-  if ((!views && op != "aten.expand") || !sizes.list || is_grown(sizes)) return std::nullopt;
-  const std::vector<int64_t> before = sizes_of(*like);
-  like->sizes = named_sizes(sizes);
+  if (!views && op != "aten.expand") return std::nullopt;
+  if (!second.list || is_grown(second)) return Likeness{like->dtype, -1, {}};
+  const std::vector<int64_t> before = like->rank < 0 ? std::vector<int64_t>() : sizes_of(*like);
+  like->sizes = named_sizes(second);
   like->rank = static_cast<int64_t>(like->sizes.size());
   for (size_t i = 0; i < like->sizes.size() && !views; ++i) {
     const size_t from_last = like->sizes.size() - i;
-    const Tensor* t = NodeContext::known(sizes.list->at(i).expr);
+    const Tensor* t = NodeContext::known(second.list->at(i).expr);
     if (t && like->sizes[i] < 0 && from_last <= before.size()) like->sizes[i] = before[before.size() - from_last];
   }
   return like;
 }
 
-// What a further sample of a result says of it; nothing is known where samples have other ranks.
+// What a further sample of a result says of it; nothing is known where samples have other dtypes.
 bool note_likeness(const Value& sample, bool first, std::optional<Likeness>* like) {
   const auto* t = sample.expr ? as_tensor(sample.expr->type) : nullptr;
   if (!t) return true;
@@ -215,7 +245,11 @@ bool note_likeness(const Value& sample, bool first, std::optional<Likeness>* lik
   if (first) *like = Likeness{t->dtype, rank, std::vector<int64_t>(t->shape.size(), -1)};
   if (!*like) return true;
   Likeness& known = **like;
-  if (known.rank != rank || known.dtype != t->dtype) return false;
+  if (known.dtype != t->dtype) return false;
+  if (known.rank != rank) {
+    known.rank = -1;
+    known.sizes.clear();
+  }
   for (size_t i = 0; i < known.sizes.size(); ++i) {
     const int64_t size = t->shape[i].constant().value_or(-1);
     known.sizes[i] = first || known.sizes[i] == size ? size : -1;
@@ -226,6 +260,11 @@ bool note_likeness(const Value& sample, bool first, std::optional<Likeness>* lik
 }  // namespace
 
 std::optional<Likeness> likeness_of(const Value& v) {
+  auto known = known_of(v);
+  return known && known->rank < 0 ? std::nullopt : known;
+}
+
+std::optional<Likeness> known_of(const Value& v) {
   if (!v.expr) return std::nullopt;
   const auto* t = as_tensor(v.expr->type);
   if (!t) return v.like;
@@ -284,7 +323,7 @@ std::optional<size_t> Importer::parts_of(const Node& node, const NamedValues& ar
   for (const int64_t size : {1, 2, 9}) {
     NamedValues samples;
     for (const auto& [name, v] : arguments) {
-      auto sample = sample_of(v, size, 1);
+      auto sample = sample_of(v, {size, 1});
       if (!sample) return std::nullopt;
       samples.emplace_back(name, std::move(*sample));
     }
@@ -299,26 +338,33 @@ std::optional<size_t> Importer::parts_of(const Node& node, const NamedValues& ar
   return length && *length > 0 ? length : std::nullopt;
 }
 
-// The node's converter is asked with some sizes in place of those that only a run has: dtypes and ranks are the same,
-// and so are sizes that do not depend on them.
+// The node's converter is asked with some sizes (and ranks) in place of those that only a run has: dtypes and ranks are
+// the same, and so are sizes that do not depend on them.
 void Importer::describe(const Node& node, const NamedValues& arguments, Values* made) {
-  struct Sample {
-    int64_t size, number;
+  struct Telling : Sample {
     bool telling;  // a size that follows from these is seldom one that follows from others
   };
-  static constexpr Sample kSamples[] = {{1, 0, false}, {1, 1, false}, {2, 1, false}, {8, 1, false},  {64, 1, false},
-                                        {0, 2, true},  {11, 3, true}, {23, 5, true}, {1009, 7, true}};
+  std::vector<Telling> samples_of_sizes;
+  for (const int64_t rank : has_open_rank(arguments) ? std::vector<int64_t>{2, 3, 1, 4} : std::vector<int64_t>{2})
+    for (const Telling& s : {Telling{{1, 0}, false}, Telling{{1, 1}, false}, Telling{{2, 1}, false},
+                             Telling{{8, 1}, false}, Telling{{64, 1}, false}, Telling{{0, 2}, true},
+                             Telling{{11, 3}, true}, Telling{{23, 5}, true}, Telling{{1009, 7}, true}})
+      samples_of_sizes.push_back({{s.size, s.number, rank}, s.telling});
   if (const auto stated = stated_likeness(node, arguments); stated && made->size() == 1) {
     made->front().like = stated;
     return;
   }
   size_t described = 0, told = 0;
-  for (const Sample& s : kSamples) {
-    if (described > 0 && !s.telling) continue;
+  int64_t rank = 0;
+  bool rank_described = false;
+  for (const Telling& s : samples_of_sizes) {
+    if (s.rank != rank) rank_described = false;
+    rank = s.rank;
+    if (rank_described && !s.telling) continue;
     NamedValues samples;
     bool large = false;
     for (const auto& [name, v] : arguments) {
-      auto sample = sample_of(v, s.size, s.number);
+      auto sample = sample_of(v, s);
       if (!sample) return;
       large = large || elements_of(*sample) > kMostElementsOfSample;
       samples.emplace_back(name, std::move(*sample));
@@ -338,6 +384,7 @@ void Importer::describe(const Node& node, const NamedValues& arguments, Values* 
       return;
     }
     ++described;
+    rank_described = true;
     told += s.telling ? 1 : 0;
   }
   if (told >= 2) return;
@@ -349,11 +396,13 @@ void Importer::describe(const Node& node, const NamedValues& arguments, Values* 
 std::optional<Values> Importer::answered(const Node& node, const NamedValues& arguments) {
   if (arguments.empty() || !arguments[0].second.expr || is_complete(arguments[0].second.expr->type))
     return std::nullopt;
-  const auto like = likeness_of(arguments[0].second);
+  const auto like = known_of(arguments[0].second);
   if (!like) return std::nullopt;
   const std::string_view op = without_overload(node.target);
+  if (op == "prim.dtype") return Values{Value::of_dtype(like->dtype)};
   auto whole = [](int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); };
   auto size_at = [&](int64_t axis) -> std::optional<Values> {
+    if (like->rank < 0) return std::nullopt;
     const int64_t at = axis + (axis < 0 ? like->rank : 0);
     const bool known =
         at >= 0 && at < static_cast<int64_t>(like->sizes.size()) && like->sizes[static_cast<size_t>(at)] >= 0;
@@ -365,9 +414,14 @@ std::optional<Values> Importer::answered(const Node& node, const NamedValues& ar
     const Tensor* axis = NodeContext::known(arguments[1].second.expr);
     return axis && axis->size() == 1 ? size_at(axis->at_int(0)) : std::nullopt;
   }
-  if (op == "prim.dtype") return Values{Value::of_dtype(like->dtype)};
   if (op == "aten.is_floating_point")
     return Values{Value::number(relay::make_constant(Tensor::scalar<bool>(kBool, like->dtype.is_float())))};
+  if (like->rank < 0) {
+    // As many sizes as only a run has: one tensor.
+    if (node.target == "aten.size.default" || node.target == "aten.size" || op == "prim.shape")
+      return Values{made_by("aten._shape_as_tensor.default", node, {arguments[0]})};
+    return std::nullopt;
+  }
   if (op == "aten.dim") return Values{whole(like->rank)};
   if (node.target == "aten.size.default" || node.target == "aten.size" || op == "prim.shape") {
     Values sizes;

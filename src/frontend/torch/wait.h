@@ -18,6 +18,8 @@ inline constexpr const char* kWaitingDomain = "torch";
 
 // The dtype and rank of a tensor, from its type or from what produced it.
 std::optional<Likeness> likeness_of(const Value& v);
+// The same where perhaps the dtype alone is known, and the rank is -1.
+std::optional<Likeness> known_of(const Value& v);
 
 // Converts a deferred node for these operands. Fails by ConversionFailure.
 std::vector<relay::Expr> convert_waiting(const std::string& node, const std::vector<relay::Expr>& operands,

@@ -283,6 +283,10 @@ Values number_rounded(NodeContext& c) {
   Expr e = c.positional(0).expr;
   return as_number(c.dtype(e).is_float() ? c.cast(c.call(kOp, {e}), kInt64) : e);
 }
+template <const char* kOp>
+Values number_function(NodeContext& c) {
+  return as_number(c.call(kOp, {c.as_tensor(c.positional(0), kFloat64)}));
+}
 Values number_and(NodeContext& c) {
   return as_number(c.call("logical_and", {c.cast(c.positional(0).expr, kBool), c.cast(c.positional(1).expr, kBool)}));
 }
@@ -397,6 +401,9 @@ constexpr ConverterEntry kTable[] = {
     {"math.ceil", number_rounded<kCeil>},
     {"math.floor", number_rounded<kFloor>},
     {"math.trunc", number_rounded<kTrunc>},
+    {"math.sqrt", number_function<kSqrt>},
+    {"math.exp", number_function<kExp>},
+    {"math.log", number_function<kLog>},
 };
 
 }  // namespace

@@ -51,6 +51,18 @@ Values conv_nd(NodeContext& c) {
   return {convolved(c, c.tensor("input"), weight, stride, padding, dilation, c.integer("groups", 1))};
 }
 
+// With its padding as a text, in as many axes as the weight has.
+Values conv_mode(NodeContext& c) {
+  switch (c.rank(c.tensor("weight"))) {
+    case 3:
+      return conv_nd<1>(c);
+    case 4:
+      return conv_nd<2>(c);
+    default:
+      return conv_nd<3>(c);
+  }
+}
+
 Expr transposed(NodeContext& c, Expr x, const Expr& weight, const Ints& stride, Ints padding, const Ints& dilation,
                 const Ints& output_padding, int64_t groups) {
   if (c.rank(weight) < 3 || padding.size() != static_cast<size_t>(c.rank(weight)) - 2)
@@ -233,6 +245,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.conv_transpose3d", conv_transpose_nd<3>},
     {"aten.convolution", convolution},
     {"aten._convolution", convolution},
+    {"aten._convolution_mode", conv_mode},
     {"aten.max_pool1d", max_pool<1, false>},
     {"aten.max_pool2d", max_pool<2, false>},
     {"aten.max_pool3d", max_pool<3, false>},

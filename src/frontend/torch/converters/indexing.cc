@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing by indices.
 #include <algorithm>
+#include <cmath>
 
 #include "base/format.h"
 #include "frontend/torch/convert.h"
@@ -174,12 +175,12 @@ Values index_put(NodeContext& c) {
   return {c.transpose(c.reshaped(y, moved), back)};
 }
 
-Expr scattered(NodeContext& c, Expr index, Expr source, const std::string& reduction) {
-  Expr x = c.tensor("self");
+Expr scattered(NodeContext& c, Expr x, Expr index, Expr source, const std::string& reduction) {
   const DataType dtype = c.dtype(x);
+  const bool scalar = c.rank(x) == 0;
   const int64_t axis = c.dim(c.integer("dim"), c.rank(x));
   source = c.cast(source, dtype);
-  if (c.rank(x) == 0) x = c.reshape(x, {1}), index = c.reshaped(index, {-1}), source = c.reshaped(source, {-1});
+  if (scalar) x = c.reshape(x, {1}), index = c.reshaped(index, {-1}), source = c.reshaped(source, {-1});
   const Ints wanted = c.dims(index);
   if (c.rank(source) == 0) source = c.broadcast_to(source, wanted);
   // A source larger than the index is cut to the index's extents.
@@ -188,7 +189,7 @@ Expr scattered(NodeContext& c, Expr index, Expr source, const std::string& reduc
     if (sizes[i] > wanted[i]) source = c.slice(source, static_cast<int64_t>(i), 0, wanted[i]);
   Expr y =
       c.onnx("ScatterElements", 18, {x, c.cast(index, kInt64), source}, {{"axis", axis}, {"reduction", reduction}})[0];
-  return c.rank(c.tensor("self")) == 0 ? c.reshape(y, {}) : y;
+  return scalar ? c.reshape(y, {}) : y;
 }
 std::string reduction_name(NodeContext& c, const std::string& name) {
   if (name == "sum" || name == "add") return "add";
@@ -200,12 +201,31 @@ std::string reduction_name(NodeContext& c, const std::string& name) {
 Values scatter(NodeContext& c) {
   Expr source = c.tensor(c.has("src") ? "src" : "value");
   const std::string reduce = c.text("reduce", "");
-  return {scattered(c, c.tensor("index"), source, reduce.empty() ? "none" : reduction_name(c, reduce))};
+  return {
+      scattered(c, c.tensor("self"), c.tensor("index"), source, reduce.empty() ? "none" : reduction_name(c, reduce))};
 }
-Values scatter_add(NodeContext& c) { return {scattered(c, c.tensor("index"), c.tensor("src"), "add")}; }
+Values scatter_add(NodeContext& c) {
+  return {scattered(c, c.tensor("self"), c.tensor("index"), c.tensor("src"), "add")};
+}
+// What changes no result of the reduction.
+Expr neutral(NodeContext& c, const std::string& reduction, const Expr& like) {
+  if (reduction == "add" || reduction == "mul") return c.scalar_like(reduction == "mul" ? 1 : 0, like);
+  const DataType dtype = c.dtype(like);
+  if (!dtype.is_float()) c.unsupported("the extremes of whole numbers without the elements that are replaced");
+  return c.scalar(reduction == "max" ? -HUGE_VAL : HUGE_VAL, dtype);
+}
 Values scatter_reduce(NodeContext& c) {
-  if (!c.flag("include_self", true)) c.unsupported("without the elements that it replaces");
-  return {scattered(c, c.tensor("index"), c.tensor("src"), reduction_name(c, c.text("reduce", "")))};
+  const std::string reduce = c.text("reduce", "");
+  const bool mean = reduce == "mean", with_self = c.flag("include_self", true);
+  const std::string reduction = mean ? "add" : reduction_name(c, reduce);
+  Expr x = c.tensor("self"), index = c.tensor("index");
+  if (mean && !c.dtype(x).is_float()) c.unsupported("means of whole numbers");
+  if (!with_self) x = scattered(c, x, index, neutral(c, reduction, x), "none");
+  const Expr total = scattered(c, x, index, c.tensor("src"), reduction);
+  if (!mean) return {total};
+  const Expr one = c.scalar_like(1, x);
+  const Expr start = c.broadcast_to(with_self ? one : c.zero_like(x), c.dims(x));
+  return {c.div(total, c.call("maximum", {scattered(c, start, index, one, "add"), one}))};
 }
 // Scatters whole rows along an axis.
 Values rows_put(NodeContext& c, Expr source, const std::string& reduction) {

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses and distances, as models compute them in evaluation.
+#include <cmath>
+
+#include "base/format.h"
+#include "frontend/torch/convert.h"
+
+namespace tilewright::torch {
+namespace losses {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Ints all_axes(NodeContext& c, const Expr& e) {
+  Ints out;
+  for (int64_t i = 0; i < c.rank(e); ++i) out.push_back(i);
+  return out;
+}
+Expr number(NodeContext& c, double value, const Expr& like) { return c.scalar_like(value, like); }
+Expr whole_sum(NodeContext& c, const Expr& e) { return c.rank(e) == 0 ? e : c.reduce("sum", e, all_axes(c, e), false); }
+// By `reduction`: 0 each element, 1 their mean, 2 their sum.
+Values reduced(NodeContext& c, const Expr& each) {
+  const int64_t how = c.integer("reduction", 1);
+  if (how == 0) return {each};
+  const Expr sum = whole_sum(c, each);
+  if (how == 2) return {sum};
+  return {c.div(sum, number(c, static_cast<double>(c.product(c.dims(each))), each))};
+}
+Expr apart(NodeContext& c) { return c.sub(c.real(c.tensor("self")), c.real(c.tensor("target"))); }
+
+Values squared(NodeContext& c) {
+  const Expr d = apart(c);
+  return reduced(c, c.mul(d, d));
+}
+Values absolute(NodeContext& c) { return reduced(c, c.call("abs", {apart(c)})); }
+// Squares up to a distance and lines beyond: Huber's is the smooth one times that distance.
+Values rounded_off(NodeContext& c, double edge, bool scaled) {
+  const Expr d = c.call("abs", {apart(c)});
+  if (edge == 0) return reduced(c, d);
+  const Expr square = c.mul(c.mul(d, d), number(c, scaled ? 0.5 : 0.5 / edge, d));
+  const Expr line = c.mul(c.sub(d, number(c, edge / 2, d)), number(c, scaled ? edge : 1, d));
+  return reduced(c, c.where(c.call("less", {d, number(c, edge, d)}), square, line));
+}
+Values smooth(NodeContext& c) { return rounded_off(c, c.number("beta", 1), false); }
+Values huber(NodeContext& c) { return rounded_off(c, c.number("delta", 1), true); }
+
+Expr at_least(NodeContext& c, const Expr& e, double least) { return c.call("maximum", {e, number(c, least, e)}); }
+Expr softplus(NodeContext& c, const Expr& x) {  // log(1 + exp(x)) without overflow
+  const Expr tail = c.call("log", {c.add(c.call("exp", {c.call("negative", {c.call("abs", {x})})}), number(c, 1, x))});
+  return c.add(at_least(c, x, 0), tail);
+}
+Values cross_entropy_of_two(NodeContext& c) {
+  const Expr p = c.real(c.tensor("self")), t = c.real(c.tensor("target"));
+  auto log = [&](const Expr& e) { return at_least(c, c.call("log", {e}), -100); };  // PyTorch's least logarithm
+  const Expr rest = c.sub(number(c, 1, t), t);
+  Expr each = c.add(c.mul(t, log(p)), c.mul(rest, log(c.sub(number(c, 1, p), p))));
+  each = c.call("negative", {each});
+  return reduced(c, c.has("weight") ? c.mul(each, c.tensor("weight")) : each);
+}
+Values cross_entropy_of_two_with_logits(NodeContext& c) {
+  const Expr x = c.real(c.tensor("self")), t = c.real(c.tensor("target"));
+  const Expr below = softplus(c, c.call("negative", {x}));
+  Expr factor = number(c, 1, t);
+  if (c.has("pos_weight")) factor = c.add(c.mul(c.sub(c.tensor("pos_weight"), number(c, 1, t)), t), factor);
+  Expr each = c.add(c.mul(c.sub(number(c, 1, t), t), x), c.mul(factor, below));
+  return reduced(c, c.has("weight") ? c.mul(each, c.tensor("weight")) : each);
+}
+Values divergence(NodeContext& c) {
+  const Expr x = c.real(c.tensor("self")), t = c.real(c.tensor("target"));
+  if (c.flag("log_target", false)) return reduced(c, c.mul(c.call("exp", {t}), c.sub(t, x)));
+  const Expr none = number(c, 0, t), positive = c.call("greater", {t, none});
+  const Expr log = c.call("log", {c.where(positive, t, number(c, 1, t))});
+  return reduced(c, c.sub(c.mul(t, log), c.mul(t, x)));
+}
+
+// Of scores (N, C, ...) or (C): the class axis.
+int64_t class_axis(NodeContext& c, const Expr& scores) { return c.rank(scores) == 1 ? 0 : 1; }
+// The weight of each target: its class's, and 0 where it is to be ignored.
+Expr weight_of_targets(NodeContext& c, const Expr& target, const Expr& like, const Expr& safe) {
+  const Expr counts = c.call("not_equal", {target, c.scalar(c.number("ignore_index", -100), kInt64)});
+  const Expr weight = c.has("weight") ? c.call("take", {c.tensor("weight"), safe},
+                                               make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }))
+                                      : number(c, 1, like);
+  return c.where(counts, weight, number(c, 0, like));
+}
+Values by_weights(NodeContext& c, const Expr& each, const Expr& weights) {
+  const int64_t how = c.integer("reduction", 1);
+  if (how == 0) return {each};
+  const Expr sum = whole_sum(c, each);
+  return {how == 2 ? sum : c.div(sum, whole_sum(c, weights))};
+}
+Values nll(NodeContext& c, const Expr& logs, const Expr& given) {
+  const Expr target = c.cast(given, kInt64);
+  const int64_t axis = class_axis(c, logs);
+  const Expr safe = c.call("maximum", {target, c.scalar(0, kInt64)});
+  const Expr weights = weight_of_targets(c, target, logs, safe);
+  const Expr own = c.squeeze(c.call("gather", {logs, c.expand(safe, axis)},
+                                    make_attrs<relay::GatherAttrs>([&](auto& a) { a.axis = static_cast<int>(axis); })),
+                             {axis});
+  const Expr each = c.mul(c.call("negative", {own}), weights);
+  const double smoothing = c.number("label_smoothing", 0);
+  if (smoothing == 0) return by_weights(c, each, c.broadcast_to(weights, c.dims(each)));
+  if (c.has("weight")) c.unsupported("smoothed labels with weights of classes");
+  const Expr all = c.mul(c.call("negative", {c.reduce("mean", logs, {axis}, false)}), weights);
+  const Expr both = c.add(c.mul(each, number(c, 1 - smoothing, logs)), c.mul(all, number(c, smoothing, logs)));
+  return by_weights(c, both, c.broadcast_to(weights, c.dims(both)));
+}
+Values negative_log_likelihood(NodeContext& c) { return nll(c, c.real(c.tensor("self")), c.tensor("target")); }
+Values cross_entropy(NodeContext& c) {
+  const Expr x = c.real(c.tensor("self")), target = c.tensor("target");
+  const int64_t axis = class_axis(c, x);
+  const Expr logs =
+      c.call("nn.log_softmax", {x}, make_attrs<relay::SoftmaxAttrs>([&](auto& a) { a.axis = static_cast<int>(axis); }));
+  if (!c.dtype(target).is_float()) return nll(c, logs, target);
+  if (c.has("weight") || c.number("label_smoothing", 0) != 0) c.unsupported("probabilities with weights or smoothing");
+  const Expr each = c.call("negative", {c.reduce("sum", c.mul(logs, target), {axis}, false)});
+  return reduced(c, each);
+}
+
+Expr length_along(NodeContext& c, const Expr& e, int64_t axis, double power, bool keep) {
+  if (power == 2) return c.call("sqrt", {c.reduce("sum", c.mul(e, e), {axis}, keep)});
+  const Expr size = c.call("abs", {e});
+  if (power == 1) return c.reduce("sum", size, {axis}, keep);
+  if (std::isinf(power)) return c.reduce(power > 0 ? "max" : "min", size, {axis}, keep);
+  const Expr sum = c.reduce("sum", c.call("power", {size, number(c, power, e)}), {axis}, keep);
+  return c.call("power", {sum, number(c, 1 / power, e)});
+}
+Values cosine_similarity(NodeContext& c) {
+  const Expr x = c.real(c.tensor("x1")), y = c.real(c.tensor("x2"));
+  const double least = c.number("eps", 1e-8);
+  auto both = c.mul(x, y);
+  const int64_t axis = c.dim(c.integer("dim", 1), c.rank(both));
+  auto unit = [&](const Expr& e) {
+    return c.div(e, at_least(c, length_along(c, e, c.dim(c.integer("dim", 1), c.rank(e)), 2, true), least));
+  };
+  return {c.reduce("sum", c.mul(unit(x), unit(y)), {axis}, false)};
+}
+Expr row_distance(NodeContext& c, const Expr& x, const Expr& y, double power, double slack, bool keep) {
+  const Expr d = c.sub(x, y);
+  return length_along(c, c.add(d, number(c, slack, d)), c.rank(d) - 1, power, keep);
+}
+Values pairwise_distance(NodeContext& c) {
+  return {row_distance(c, c.real(c.tensor("x1")), c.real(c.tensor("x2")), c.number("p", 2), c.number("eps", 1e-6),
+                       c.flag("keepdim", false))};
+}
+Values triplet(NodeContext& c) {
+  const Expr a = c.real(c.tensor("anchor")), near = c.real(c.tensor("positive")), far = c.real(c.tensor("negative"));
+  const double power = c.number("p", 2), slack = c.number("eps", 1e-6);
+  Expr other = row_distance(c, a, far, power, slack, false);
+  if (c.flag("swap", false)) other = c.call("minimum", {other, row_distance(c, near, far, power, slack, false)});
+  const Expr d = c.sub(row_distance(c, a, near, power, slack, false), other);
+  return reduced(c, at_least(c, c.add(d, number(c, c.number("margin", 1), d)), 0));
+}
+// Distances between all rows of one and all of the other.
+Values distances(NodeContext& c) {
+  const Expr x = c.real(c.tensor("x1")), y = c.real(c.tensor("x2"));
+  const Expr d = c.sub(c.expand(x, c.rank(x) - 1), c.expand(y, c.rank(y) - 2));
+  const double power = c.number("p", 2);
+  if (power == 0) c.unsupported("counts of what differs");
+  return {length_along(c, d, c.rank(d) - 1, power, false)};
+}
+
+constexpr ConverterEntry kTable[] = {
+    {"aten.mse_loss", squared},
+    {"aten.l1_loss", absolute},
+    {"aten.smooth_l1_loss", smooth},
+    {"aten.huber_loss", huber},
+    {"aten.binary_cross_entropy", cross_entropy_of_two},
+    {"aten.binary_cross_entropy_with_logits", cross_entropy_of_two_with_logits},
+    {"aten.kl_div", divergence},
+    {"aten.nll_loss", negative_log_likelihood},
+    {"aten.nll_loss_nd", negative_log_likelihood},
+    {"aten.nll_loss2d", negative_log_likelihood},
+    {"aten.nll_loss_forward", negative_log_likelihood},
+    {"aten.cross_entropy_loss", cross_entropy},
+    {"aten.cosine_similarity", cosine_similarity},
+    {"aten.pairwise_distance", pairwise_distance},
+    {"aten.triplet_margin_loss", triplet},
+    {"aten.cdist", distances},
+    {"aten._cdist_forward", distances},
+};
+
+}  // namespace
+}  // namespace losses
+
+std::span<const ConverterEntry> losses_converters() { return losses::kTable; }
+
+}  // namespace tilewright::torch
