@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first k of every line along an axis in sorted order (equal elements by position; NaN is largest), for short lines;
-// topi/select.h has the forms for others. Many of a line: for each element is counted how many precede it, a vector of
-// elements at a time beside every element (Knuth, The Art of Computer Programming 3, 5.2). Few: the first of those that
-// follow the last one found, again and again (5.2.3).
+// The first k of every line along an axis in sorted order (equal elements by position; NaN is largest), for short
+// lines; topi/select.h has the forms for others. Many of a line: for each element is counted how many precede it, a
+// vector of elements at a time beside every element (Knuth, The Art of Computer Programming 3, 5.2). Few: the first of
+// those that follow the last one found, again and again (5.2.3).
 #pragma once
 #include "topi/view.h"
 
