@@ -4,7 +4,7 @@
 
 #include "lower/implementation.h"
 #include "relay/ops/attrs.h"
-#include "topi/direct.h"
+#include "topi/rank.h"
 #include "topi/reduce.h"
 #include "topi/select.h"
 
@@ -70,33 +70,33 @@ struct Rank {
       case RankForm::kSelect:
         return topi::can_select(problem, s.dtype);
       case RankForm::kCount:
-        return true;
+        return topi::can_rank(problem);
     }
     return false;
   }
   static std::vector<Config> configs(const Problem& p, const RankSite& s, size_t most) {
     std::vector<Config> out;
     for (RankForm form : {RankForm::kExtreme, RankForm::kSelect, RankForm::kCount})
-      if (out.size() < most && fits(p, s, {form})) out.push_back({form});
+      if (fits(p, s, {form})) out.push_back({form});
+    std::stable_sort(out.begin(), out.end(), [&](const Config& a, const Config& b) {
+      return cost(p, s, a).microseconds < cost(p, s, b).microseconds;
+    });
+    out.resize(std::min(out.size(), most));
     return out;
   }
   static topi::Cost cost(const Problem& p, const RankSite& s, const Config& c) {
     if (c.form == RankForm::kSelect) return topi::select_cost(s.problem, s.dtype);
+    if (c.form == RankForm::kCount) return topi::rank_cost(s.problem, s.dtype, p.target);
     topi::Cost cost;
-    const auto elements = static_cast<double>(topi::product(s.problem.shape));
-    if (c.form == RankForm::kExtreme) {
-      cost.bytes = elements * s.dtype.bits / 8;
-      cost.microseconds = cost.bytes / (p.target.machine.l2_gbps * 1e3);
-    } else {
-      cost.flops = elements * static_cast<double>(s.problem.shape[s.problem.axis]);
-      cost.microseconds = cost.flops / (p.target.machine.gflops / 16 * 1e3);
-    }
+    cost.bytes = static_cast<double>(topi::product(s.problem.shape)) * s.dtype.bits / 8;
+    cost.microseconds = cost.bytes / (p.target.machine.l2_gbps * 1e3);
     return cost;
   }
   static std::shared_ptr<Choice> make(const Problem& p, const RankSite& s, const Config& c) {
     auto choice = std::make_shared<Choice>();
-    if (c.form == RankForm::kSelect) {
+    if (c.form != RankForm::kExtreme)
       choice->parallel = topi::product(s.problem.shape) > s.problem.shape[s.problem.axis];
+    if (c.form == RankForm::kSelect) {
       choice->scratch_bytes = topi::select_scratch_bytes(s.problem, s.dtype);
       choice->scratch_dtype = kInt64;
     }
@@ -104,7 +104,7 @@ struct Rank {
       const topi::Operand x = scope.anchor_operand(anchor, 0);
       const topi::View* values = s.values ? &scope.output(0) : nullptr;
       const topi::View* indices = s.indices ? &scope.output(s.values ? 1 : 0) : nullptr;
-      if (form == RankForm::kCount) return topi::rank(s.problem, x, values, indices, context);
+      if (form == RankForm::kCount) return topi::rank(s.problem, s.dtype, x, values, indices, context);
       if (form == RankForm::kSelect) return topi::select_first(s.problem, s.dtype, x, values, indices, context);
       topi::ArgReduceProblem first;
       first.largest = !s.problem.ascending;

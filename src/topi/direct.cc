@@ -73,25 +73,6 @@ Stmt each_element(const std::vector<int64_t>& shape, int bits, const KernelConte
   return schedule.stmt();
 }
 
-// The lines of a tensor along one axis: the index of element j of line `unit`.
-struct Lines {
-  std::vector<int64_t> others;
-  size_t axis;
-  Lines(std::vector<int64_t> shape, size_t k) : others(std::move(shape)), axis(k) { others[k] = 1; }
-  Index at(const PrimExpr& unit, PrimExpr j) const {
-    Index index = unravel(unit, others);
-    index[axis] = std::move(j);
-    return index;
-  }
-  int64_t count() const { return product(others); }
-};
-
-// Whether a precedes b in ascending order.
-PrimExpr less(const PrimExpr& a, const PrimExpr& b) {
-  if (!a->dtype.is_float()) return lt(a, b);
-  return select(intrinsic(Intrinsic::k_isnan, {b}), logical_not(intrinsic(Intrinsic::k_isnan, {a})), lt(a, b));
-}
-
 }  // namespace
 
 Stmt direct_reduction(const DirectProblem& problem, const DirectTerm& term, const View& out, const Epilogue& epilogue,
@@ -197,39 +178,6 @@ Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, con
     };
     return allocate(acc,
                     seq({store(acc, make_int(0), make_const(dtype, problem.product ? 1 : 0)), loop("i", n, step)}));
-  });
-}
-
-Stmt rank(const RankProblem& problem, const Operand& input, const View* values, const View* indices,
-          const KernelContext& context) {
-  if (product(problem.shape) == 0 || problem.k == 0) return seq({});
-  const Lines lines(problem.shape, problem.axis);
-  const int64_t n = problem.shape[problem.axis];
-  return parallel_for(context, "element", lines.count() * n, [&](PrimExpr element) {
-    return bind("line", floordiv(element, n), [&](PrimExpr line) {
-      return bind("i", floormod(element, n), [&](PrimExpr i) {
-        return bind("x", input(lines.at(line, i), 1, {}), [&](PrimExpr x) {
-          Buffer before = make_buffer("before", kInt64, 1, Scope::kRegister);
-          auto count = [&](PrimExpr j) {
-            PrimExpr y = input(lines.at(line, j), 1, {});
-            PrimExpr first = problem.ascending ? less(y, x) : less(x, y),
-                     last = problem.ascending ? less(x, y) : less(y, x);
-            PrimExpr precedes = logical_or(first, logical_and(logical_not(last), lt(j, i)));
-            return store(before, make_int(0), load(before, make_int(0)) + select(precedes, make_int(1), make_int(0)));
-          };
-          std::vector<Stmt> body{store(before, make_int(0), make_int(0)), loop("j", n, count)};
-          body.push_back(bind("place", load(before, make_int(0)), [&](PrimExpr place) {
-            // It is below n; the clamp shows that to the verifier.
-            Index at = lines.at(line, max(min(place, make_int(problem.k - 1)), make_int(0)));
-            std::vector<Stmt> puts;
-            if (values) puts.push_back(values->store(at, x));
-            if (indices) puts.push_back(indices->store(at, indices->dtype() == kInt64 ? i : cast(indices->dtype(), i)));
-            return make_if(lt(place, make_int(problem.k)), seq(std::move(puts)));
-          }));
-          return allocate(before, seq(std::move(body)));
-        });
-      });
-    });
   });
 }
 

@@ -26,17 +26,6 @@ struct ScanProblem {
 };
 tir::Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, const KernelContext& context);
 
-// The first k of every line along an axis in sorted order, by counting for each element how many precede it (equal ones
-// by position; NaN is largest). `values` and `indices` may each be null.
-struct RankProblem {
-  std::vector<int64_t> shape;  // of the input
-  size_t axis = 0;
-  int64_t k = 0;
-  bool ascending = true;
-};
-tir::Stmt rank(const RankProblem& problem, const Operand& input, const View* values, const View* indices,
-               const KernelContext& context);
-
 // out = data; then for every update, in order: out[place(u)] = combine(out[place(u)], update(u)). `rows`: the last
 // dimension of updates is the result's, and threads divide it; otherwise single-threaded.
 enum class Combination { kUpdate, kAdd, kMul, kMin, kMax };

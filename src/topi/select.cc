@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "topi/reduce_steps.h"
+#include "topi/select_order.h"
 #include "topi/select_wide.h"
 
 namespace tilewright::topi {
@@ -34,30 +35,6 @@ bool by_threshold(const RankProblem& p, DataType element) {
          p.shape[p.axis] >= 4 * candidates(p);
 }
 
-// An int32 key: the smaller, the earlier the element comes.
-PrimExpr order_of(const PrimExpr& x, DataType element, bool ascending) {
-  const int lanes = x->dtype.lanes;
-  auto constant = [&](int64_t v) { return broadcast(make_int(v, kInt32), lanes); };
-  const PrimExpr lowest = constant(std::numeric_limits<int32_t>::min());
-  PrimExpr order;
-  if (element.is_float()) {
-    const PrimExpr wide = element == kFloat32 ? x : cast(kFloat32.with_lanes(lanes), x);
-    PrimExpr bits = reinterpret(kInt32.with_lanes(lanes), wide);
-    bits = select(eq(bits, lowest), constant(0), bits);  // -0 and +0 are equal
-    // Negative floats compare in reverse as integers: flip their lower bits.
-    order = binary(ExprKind::kBitXor, bits,
-                   binary(ExprKind::kBitAnd, binary(ExprKind::kShiftRight, bits, constant(31)), constant(0x7fffffff)));
-    order = select(intrinsic(Intrinsic::k_isnan, {wide}), constant(0x7fffffff), order);
-  } else {
-    order = element == kInt32 ? x : cast(kInt32.with_lanes(lanes), x);
-    if (!element.is_int() && element.bits == 32) order = binary(ExprKind::kBitXor, order, lowest);
-    if (!element.is_int() && element.bits < 32) order = order - constant(int64_t{1} << (element.bits - 1));
-    // Narrow elements are shifted up, so that the upper digits are used.
-    if (element.bits < 32) order = binary(ExprKind::kShiftLeft, order, constant(32 - element.bits));
-  }
-  return ascending ? order : binary(ExprKind::kBitXor, order, constant(-1));
-}
-
 struct Selection {
   const RankProblem& p;
   DataType element;
@@ -77,7 +54,7 @@ struct Selection {
     return index;
   }
   PrimExpr order(const PrimExpr& line, const PrimExpr& j, int lanes = 1) const {
-    return order_of(input(at(line, j), lanes, {}), element, p.ascending);
+    return order_key(input(at(line, j), lanes, {}), element, p.ascending);
   }
   static PrimExpr numbered(const PrimExpr& order, const PrimExpr& j) {
     return binary(ExprKind::kBitOr, binary(ExprKind::kShiftLeft, cast(kInt64, order), make_int(32)), j);
@@ -337,10 +314,16 @@ Cost select_cost(const RankProblem& p, DataType dtype) {
   Cost cost;
   cost.bytes = lines * n * 4;
   // Measured, in nanoseconds: with random order, about log(n / k) elements per list place enter a full list.
-  const double each = by_list(p) ? n * (p.axis + 1 == p.shape.size() ? 0.1 : 1) + k * (1 + std::log(n / k)) * k
-                      : by_threshold(p, dtype) ? n * 0.15 + static_cast<double>(candidates(p)) * 8 *
-                                                                std::log2(n / static_cast<double>(candidates(p)))
-                                               : 4000 + n * 2 + std::min(n, 2 * k) * 8;
+  const bool wide = dtype.bits == 64;
+  double each = 0;
+  if (by_list(p))
+    each = n * (p.axis + 1 == p.shape.size() ? 0.1 : 1) + k * (1 + std::log(n / k)) * (k + 15) * (wide ? 2 : 1);
+  else if (by_threshold(p, dtype))
+    each = n * 0.15 + static_cast<double>(candidates(p)) * 8 * std::log2(n / static_cast<double>(candidates(p)));
+  else if (wide)  // whole numbers mostly differ in few digits
+    each = 200 + n * (dtype.is_float() ? 17 : 2);
+  else
+    each = 200 + (k <= n / 2 ? 1500 + n * 2 + k * 16 : n * 8);
   cost.microseconds = lines * each / 1e3;
   return cost;
 }

@@ -5,7 +5,7 @@
 // leading digits selects candidates, which are then radix sorted (Knuth, The Art of Computer Programming 3, 5.2.5). A
 // line is processed by one thread, so results do not depend on their number.
 #pragma once
-#include "topi/direct.h"
+#include "topi/rank.h"
 
 namespace tilewright::topi {
 

