@@ -60,6 +60,17 @@ void bind_block_schedules(nb::module_& m) {
       .def("consumers", [](const BlockSchedule& self, const std::string& b) { return unwrap(self.consumers(b)); })
       .def("rfactor", [](BlockSchedule& self, const std::string& b, nb::object loop,
                          int64_t axis) { return unwrap(self.rfactor(b, prim_expr_of(loop), axis)); })
+      .def("blockize", [](BlockSchedule& self, nb::object loop) { return unwrap(self.blockize(prim_expr_of(loop))); })
+      .def("tensorize_loop",
+           [](BlockSchedule& self, nb::object loop, const std::string& name, const tir::BlockFunction& description,
+              const tir::BlockFunction& code) {
+             unwrap(self.tensorize(prim_expr_of(loop), te::TensorCode{name, description, code}));
+           })
+      .def("tensorize_block",
+           [](BlockSchedule& self, const std::string& block, const std::string& name,
+              const tir::BlockFunction& description, const tir::BlockFunction& code) {
+             unwrap(self.tensorize(block, te::TensorCode{name, description, code}));
+           })
       .def("compute_inline", [](BlockSchedule& self, const std::string& b) { unwrap(self.compute_inline(b)); })
       .def("reverse_compute_inline",
            [](BlockSchedule& self, const std::string& b) { unwrap(self.reverse_compute_inline(b)); })

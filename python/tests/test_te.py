@@ -90,6 +90,26 @@ class Road(unittest.TestCase):
         with self.assertRaisesRegex(tvm.TVMError, "the size 'k' is no argument"):
             tvm.build(te.create_schedule(b.op), [a, b], "llvm")
 
+    def test_float_scalar_arguments(self):
+        """`bias` of the tutorial about external functions; negative, large and small values, beside a size, of every target."""
+        n, bias, scale = te.var("n"), te.var("bias", dtype="float32"), te.var("scale", dtype="float64")
+        a = te.placeholder((n,), name="A")
+        b = te.compute((n,), lambda i: a[i] * scale.astype("float32") + bias, name="B")
+        x = np.random.rand(7).astype("float32")
+        for target in ("llvm", "c", "stackvm"):
+            f = tvm.build(te.create_schedule(b.op), [a, b, bias, scale], target)
+            for p, q in ((10.0, 0.5), (-3, 2.0), (1e-30, -1e20), (0.0, 0)):
+                with self.subTest(target, p=p, q=q):
+                    out = tvm.nd.array(np.zeros(7, "float32"))
+                    f(tvm.nd.array(x), out, p, q)
+                    np.testing.assert_allclose(out.numpy(), x * np.float32(q) + np.float32(p), rtol=1e-6)
+        with self.assertRaises(tvm.TVMError):
+            f(tvm.nd.array(x), out, "ten", 1.0)
+        with self.assertRaisesRegex(tvm.TVMError, "the variable 'k' of int8 is no size"):
+            k = te.var("k", "int8")
+            c = te.compute((n,), lambda i: a[i] + k.astype("float32"), name="C")
+            tvm.build(te.create_schedule(c.op), [a, c, k], "llvm")
+
     def test_several_functions(self):
         a = te.placeholder((8,), name="A")
         b = te.compute((8,), lambda i: a[i] + 1, name="B")

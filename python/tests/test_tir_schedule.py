@@ -256,6 +256,128 @@ def random_step(rng, sch):
                 lambda: sch.cache_read(block, 0, "local"), lambda: sch.cache_write(block, 0, "global"), lambda: sch.decompose_reduction(block, loop), lambda: sch.rfactor(loop, rng.choice([0, -1]))])()
 
 
+@T.prim_func
+def tile_product(a: T.handle, b: T.handle, c: T.handle) -> None:
+    A = T.match_buffer(a, (4, 8), offset_factor=1)
+    B = T.match_buffer(b, (16, 8), offset_factor=1)
+    C = T.match_buffer(c, (4, 16), offset_factor=1)
+    with T.block("root"):
+        T.reads(C[0:4, 0:16], A[0:4, 0:8], B[0:16, 0:8])
+        T.writes(C[0:4, 0:16])
+        for i, j, k in T.grid(4, 16, 8):
+            with T.block("update"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
+
+
+@T.prim_func
+def tile_product_by_rows(a: T.handle, b: T.handle, c: T.handle) -> None:
+    A = T.match_buffer(a, (4, 8), offset_factor=1)
+    B = T.match_buffer(b, (16, 8), offset_factor=1)
+    C = T.match_buffer(c, (4, 16), offset_factor=1)
+    with T.block("root"):
+        T.reads(C[0:4, 0:16], A[0:4, 0:8], B[0:16, 0:8])
+        T.writes(C[0:4, 0:16])
+        for k, i, j in T.grid(8, 4, 16):
+            C[i, j] = C[i, j] + A[i, k] * B[j, k]
+
+
+tir.TensorIntrin.register("walk.tile_product", tile_product, tile_product_by_rows)
+
+
+def product(batch=None, transposed=True):
+    front = [] if batch is None else [batch]
+    n = len(front)
+    a, b = te.placeholder((*front, 12, 24), name="A"), te.placeholder((*front, 32, 24) if transposed else (*front, 24, 32), name="B")
+    k = te.reduce_axis((0, 24), "k")
+    c = te.compute((*front, 12, 32), lambda *at: te.sum(a(*at[:n], at[n], k) * (b(*at[:n], at[-1], k) if transposed else b(*at[:n], k, at[-1])), axis=k), name="C")
+    return te.create_prim_func([a, b, c])
+
+
+class Intrinsics(unittest.TestCase):
+    def tiled(self, function):
+        """The schedule in tiles of 4 x 16 x 8, with the loops of a tile; the start of the sums in front."""
+        sch = tir.Schedule(function)
+        block = sch.get_block("C")
+        loops = sch.get_loops(block)
+        (io, ii), (jo, ji), (ko, ki) = (sch.split(loop, [None, f]) for loop, f in zip(loops[-3:], (4, 16, 8)))
+        sch.reorder(*loops[:-3], io, jo, ko, ii, ji, ki)
+        sch.decompose_reduction(block, ko)
+        return sch, block, (io, jo, ko), (ii, ji, ki)
+
+    def check(self, sch, batch=None):
+        r = np.random.default_rng(2)
+        front = () if batch is None else (batch,)
+        a, b = r.standard_normal((*front, 12, 24)).astype("float32"), r.standard_normal((*front, 32, 24)).astype("float32")
+        want = np.einsum("...ik,...jk->...ij", a, b)
+        np.testing.assert_allclose(run(sch.mod, a, b, want), want, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(run(read_again(sch.mod), a, b, want), want, rtol=1e-4, atol=1e-5)
+
+    def test_a_tile_is_replaced(self):
+        for batch in (None, 3):
+            for unit in (False, True):
+                with self.subTest(batch=batch, unit=unit):
+                    sch, _, outer, (ii, _, _) = self.tiled(product(batch))
+                    sch.parallel(outer[0])
+                    sch.tensorize(sch.blockize(ii) if unit else ii, "walk.tile_product")
+                    self.assertIn("walk.tile_product", sch.mod.script())
+                    self.check(sch, batch)
+                    again = tir.Schedule(product(batch))
+                    sch.trace.apply_to_schedule(again)
+                    self.assertEqual(again.mod.script(), sch.mod.script())
+
+    def test_what_is_no_tile_is_refused(self):
+        sch, block, (io, jo, ko), (ii, ji, ki) = self.tiled(product())
+        for loop, reason in ((ji, "3 loops, and there are 2"), (ko, "3 loops, and there are 4")):
+            with self.assertRaisesRegex(tir.ScheduleError, reason):
+                sch.tensorize(loop, "walk.tile_product")
+        with self.assertRaisesRegex(tir.ScheduleError, "is not registered"):
+            sch.tensorize(ii, "walk.nothing")
+        swapped = self.tiled(product())[0]
+        loops = swapped.get_loops(swapped.get_block("C_update"))
+        swapped.reorder(loops[4], loops[3])
+        with self.assertRaisesRegex(tir.ScheduleError, "has 16 iterations, and the intrinsic's 4"):
+            swapped.tensorize(swapped.get_loops(swapped.get_block("C_update"))[3], "walk.tile_product")
+        other, _, _, (first, _, _) = self.tiled(product(transposed=False))
+        with self.assertRaisesRegex(tir.ScheduleError, "does not follow the loops"):
+            other.tensorize(first, "walk.tile_product")
+        whole = tir.Schedule(product())
+        with self.assertRaisesRegex(tir.ScheduleError, "decompose_reduction"):
+            whole.tensorize(whole.get_loops(whole.get_block("C"))[0], "walk.tile_product")
+        with self.assertRaisesRegex(ValueError, "already been registered"):
+            tir.TensorIntrin.register("walk.tile_product", tile_product, tile_product_by_rows)
+        sch.tensorize(ii, "walk.tile_product")
+        for step in (lambda: sch.parallel(io), lambda: sch.reorder(jo, io), lambda: sch.tensorize(io, "walk.tile_product")):
+            with self.assertRaises(tir.ScheduleError):
+                step()
+        self.check(sch)
+
+    def test_steps_around_it_keep_the_values(self):
+        """Random steps before and after: what is accepted computes the product."""
+        replaced = 0
+        for seed in range(24):
+            rng = random.Random(seed)
+            sch, _, outer, inner = self.tiled(product())
+            loops = [*outer, *inner]
+            for _ in range(rng.randint(0, 2)):
+                steps = [lambda: sch.cache_read(sch.get_block("C_update"), rng.randint(0, 1), "local"), lambda: sch.parallel(rng.choice(loops)), lambda: sch.unroll(rng.choice(outer)),
+                         lambda: sch.split(rng.choice(loops), [None, 2])]
+                try:
+                    rng.choice(steps)()
+                except tir.ScheduleError:
+                    pass
+            for step in (lambda: sch.tensorize(inner[0], "walk.tile_product"), lambda: sch.parallel(outer[0]), lambda: sch.compute_inline("A_local"), lambda: sch.compute_at("A_local", outer[1]),
+                         lambda: sch.reverse_compute_at("C_update", outer[0]), lambda: sch.cache_write("C_init", 0, "global"), lambda: sch.fuse(outer[0], outer[1])):
+                try:
+                    step()
+                except tir.ScheduleError:
+                    continue
+                replaced += "walk.tile_product" in sch.mod.script()
+            with self.subTest(seed=seed, script=sch.mod.script()):
+                self.check(sch)
+        self.assertGreater(replaced, 10)
+
+
 class RandomSchedules(unittest.TestCase):
     def test_equal_values_and_scripts(self):
         accepted = refused = 0

@@ -30,6 +30,16 @@ def evaluate(function, *arrays, schedule=topi.generic.schedule_injective):
 
 
 class Operators(unittest.TestCase):
+    def test_arithmetic_of_whole_tensors(self):
+        """a + b broadcasts, as topi.add does; tensors of rank 0 stay elements."""
+        x, y = value(3, 4, 5) + 2, value(4, 5) + 2
+        for function in (lambda a, b: a + b, lambda a, b: b - a, lambda a, b: a * b, lambda a, b: a / b, lambda a, b: 3.0 / (a * b) - 1, lambda a, b: 2 * a + b):
+            np.testing.assert_allclose(evaluate(function, x, y), function(x, y), rtol=1e-5)
+        scalar = te.placeholder((), name="s")
+        self.assertIsInstance(scalar * 2.0 + scalar, tvm.tir.PrimExpr)
+        with self.assertRaisesRegex((ValueError, tvm.TVMError), "dimension|broadcast|shape"):
+            te.placeholder((3,)) + te.placeholder((4,))
+
     def same(self, function, want, *arrays, **kwargs):
         got = evaluate(function, *arrays, **kwargs)
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)

@@ -129,6 +129,7 @@ Result<plan::Function> described(const LoweredFunction& f, std::span<const tir::
     argument.scalar = scalar;
     if (scalar) {
       argument.name = out.sizes[scalars];
+      argument.dtype = f.lowered.sizes[scalars]->dtype.is_float() ? kFloat64 : kInt64;
       argument.size = scalars++;
     } else {
       const te::Lowered::Argument& tensor = f.lowered.arguments[tensors++];

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <mutex>
 
 #include "base/format.h"
@@ -87,6 +88,10 @@ class LibraryFunctions::Call {
 
   Status take_sizes(const Arguments& args, size_t i) {
     const plan::FunctionArgument& a = function_.arguments[i];
+    if (a.scalar && a.dtype == kFloat64) {
+      sizes_[a.size] = std::bit_cast<int64_t>(TW_TRY(args.number(i)));
+      return Ok{};
+    }
     if (a.scalar) return set_size(a.size, TW_TRY(args.integer(i)), format("argument '{}'", a.name));
     const DLTensor* tensor = TW_TRY(args.tensor(i));
     if (tensor->ndim < 0 || static_cast<size_t>(tensor->ndim) != a.shape.size() || (tensor->ndim > 0 && !tensor->shape))

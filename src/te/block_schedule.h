@@ -22,6 +22,13 @@ namespace tilewright::te {
 Result<tir::BlockFunction> block_function(const std::vector<Tensor>& arguments, const std::vector<PrimExpr>& scalars,
                                           const std::vector<bool>& is_scalar, const std::string& name);
 
+// An intrinsic: what it computes, as one nest of loops around one assignment, and code that computes the same. Arrays
+// are parameters, in the same order.
+struct TensorCode {
+  std::string name;
+  tir::BlockFunction description, code;
+};
+
 class BlockIndices;
 // The part of an axis that one loop iteration covers: its begin and length, by the axis' variable.
 struct BlockPiece {
@@ -64,6 +71,12 @@ class BlockSchedule {
   // Factors a reduction loop out into a dimension `factor_axis` of partial results (negative: from the end), which the
   // block then combines; returns the name of the block that computes them.
   Result<std::string> rfactor(const std::string& block, const PrimExpr& loop, int64_t factor_axis);
+  // Makes the loop with its block one unit; returns the name of the block around it.
+  Result<std::string> blockize(const PrimExpr& loop);
+  // Replaces a loop, or a block that blockize made, by an intrinsic's code, if it does what the description says: loop
+  // by loop, the same expression of pieces of arrays. That the code computes the same is the caller's word.
+  Status tensorize(const PrimExpr& loop, const TensorCode& by);
+  Status tensorize(const std::string& block, const TensorCode& by);
   Status set_scope(const std::string& block, size_t index, const std::string& scope);  // of the array it writes
   // The blocks that write what the block reads, or read what it writes.
   Result<std::vector<std::string>> producers(const std::string& block) const;
@@ -102,6 +115,7 @@ class BlockSchedule {
   // The part of q's result that one iteration of the loops `within` computes, as pieces of p's axes.
   Status finished_piece(const Plain& p, const Plain& q, const std::vector<const tir::ForNode*>& within,
                         BlockIndices* indices, BlockPieces* pieces) const;
+  Status tensorize(const tir::Stmt& nest, const std::string& where, const TensorCode& by);
   Status edit_notes(const PrimExpr& loop, const std::string& key, const std::string* value);
   Status edit_notes(const std::string& block, const std::string& key, const std::string* value);
   Result<std::string> cached(const std::string& block, const tir::Array& array, const std::string& scope, bool reads);

@@ -14,6 +14,18 @@ namespace tilewright::te {
 using tir::PrimExpr;
 using tir::Stmt;
 
+std::optional<Diagnostic> check_scalar(const PrimExpr& var) {
+  const DataType t = var->dtype;
+  if (t.lanes == 1 && ((t.is_int() && t.bits >= 32) || t == kFloat32 || t == kFloat64)) return std::nullopt;
+  return Diagnostic(ErrorCode::kInvalidArgument,
+                    format("the variable '{}' of {} is no size", static_cast<const tir::VarNode&>(*var).name, t.str()),
+                    {}, "use int32, int64, float32 or float64 variables, and a tensor of one element for other values");
+}
+
+PrimExpr scalar_value(const PrimExpr& var) {
+  return tir::make_var(static_cast<const tir::VarNode&>(*var).name, var->dtype.is_float() ? var->dtype : kInt64);
+}
+
 std::string kernel_name(const std::string& function, const Lowered& out) {
   return out.kernels.empty() ? function : format("{}_{}", function, out.kernels.size());
 }
@@ -143,9 +155,12 @@ void finish_parameters(const std::vector<tir::Buffer>& arguments, Lowered* out) 
     });
     for (size_t i = out->sizes.size(); i-- > 0;) {
       const PrimExpr given = tir::load(sizes, tir::make_int(static_cast<int64_t>(i)));
-      k.body =
-          tir::let_stmt(out->size_values[i],
-                        tir::min(tir::max(given, tir::make_int(0)), tir::make_int(plan::kMaxFunctionSize)), k.body);
+      const DataType dtype = out->size_values[i]->dtype;
+      k.body = tir::let_stmt(out->size_values[i],
+                             dtype.is_float()
+                                 ? tir::cast(dtype, tir::reinterpret(kFloat64, given))
+                                 : tir::min(tir::max(given, tir::make_int(0)), tir::make_int(plan::kMaxFunctionSize)),
+                             k.body);
     }
     k.params = params;
   }

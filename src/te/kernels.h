@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Common parts of a function's kernels, whether they come from a schedule or from blocks.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ Status add_statements(const tir::Stmt& body, Flatten& flatten, const std::string
                       const std::vector<tir::Buffer>& arguments, Lowered* out);
 // Gives all kernels the same parameters; buffers that none writes are read-only. Sizes are bound at the start.
 void finish_parameters(const std::vector<tir::Buffer>& arguments, Lowered* out);
+// A free variable is a size of int32 or int64, or a float32 or float64 that the call gives; otherwise the reason is
+// returned. And the variable that has its value in kernels: int64, or the float itself.
+std::optional<Diagnostic> check_scalar(const tir::PrimExpr& var);
+tir::PrimExpr scalar_value(const tir::PrimExpr& var);
 std::string kernel_name(const std::string& function, const Lowered& out);
 
 }  // namespace tilewright::te

@@ -14,7 +14,8 @@ struct Lowered {
   // One kernel per stage that is computed at the root, in execution order; all take the same buffers: sizes (if any),
   // arguments, workspaces. Loop annotations remain for tir::lower_kernel.
   std::vector<tir::PrimFunc> kernels;
-  // Free variables of shapes and bodies; they are the first buffer, int64[...], in this order. Range 0 to 2^31 - 1.
+  // Free variables of shapes and bodies; they are the first buffer, int64[...], in this order. Sizes are 0 to 2^31 - 1;
+  // of float variables it has the bits as float64.
   std::vector<PrimExpr> sizes;
   struct Argument {
     std::string name;
@@ -22,8 +23,8 @@ struct Lowered {
     std::vector<PrimExpr> shape;  // over `size_values`
   };
   std::vector<Argument> arguments;  // tensors
-  // Intermediate tensors: element counts over `size_values` (int64 variables, in the order of `sizes`). If a stage is
-  // computed inside another's loop, each thread has its own copy.
+  // Intermediate tensors: element counts over `size_values` (int64 or float variables, in the order of `sizes`). If a
+  // stage is computed inside another's loop, each thread has its own copy.
   struct Workspace {
     tir::Buffer buffer;
     PrimExpr elements;

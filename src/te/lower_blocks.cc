@@ -40,14 +40,10 @@ Result<Lowered> lower(const tir::BlockFunction& f) {
   Scopes scopes;
   std::vector<std::pair<PrimExpr, PrimExpr>> sizes;
   for (const PrimExpr& s : sizes_of(f)) {
-    const std::string& name = static_cast<const tir::VarNode&>(*s).name;
-    if (!s->dtype.is_int() || s->dtype.bits < 32 || s->dtype.lanes != 1)
-      return Diagnostic(ErrorCode::kInvalidArgument, format("the variable '{}' of {} is no size", name, s->dtype.str()),
-                        format("function {}", f.name),
-                        "use int32 or int64 variables, and a tensor of one element for other values");
+    if (auto no_scalar = check_scalar(s)) return (*std::move(no_scalar)).at(format("function {}", f.name));
     out.sizes.push_back(s);
-    out.size_values.push_back(tir::make_var(name));
-    scopes.add(out.size_values.back(), {0, plan::kMaxFunctionSize});
+    out.size_values.push_back(scalar_value(s));
+    if (s->dtype.is_int()) scopes.add(out.size_values.back(), {0, plan::kMaxFunctionSize});
     sizes.emplace_back(s, out.size_values.back());
   }
   Flatten flatten(scopes, sizes, format("function {}", f.name), [&](const tir::ArrayNode& a, const PrimExpr& n) {

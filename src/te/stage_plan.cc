@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "te/stage_plan.h"
-#include "te/tensorize.h"
 
 #include <algorithm>
 #include <optional>
@@ -9,6 +8,8 @@
 
 #include "base/format.h"
 #include "base/formats/function_table.h"
+#include "te/kernels.h"
+#include "te/tensorize.h"
 #include "tir/walk.h"
 
 namespace tilewright::te {
@@ -98,13 +99,10 @@ Status Planning::find_sizes() {
   std::optional<Diagnostic> problem;
   auto visit = [&](const PrimExpr& e) {
     if (e->kind != tir::ExprKind::kVar || !bound.insert(e.get()).second) return;
-    const std::string& name = static_cast<const tir::VarNode&>(*e).name;
-    if (!e->dtype.is_int() || e->dtype.bits < 32)
-      problem = wrong(name_, format("the variable '{}' of {} is no size", name, e->dtype.str()),
-                      "use int32 or int64 variables, and a tensor of one element for other values");
+    if (auto no_scalar = check_scalar(e)) problem = (*std::move(no_scalar)).at(name_);
     out_.sizes.push_back(e);
-    out_.size_values.push_back(tir::make_var(name));
-    scopes_.add(out_.size_values.back(), {0, plan::kMaxFunctionSize});
+    out_.size_values.push_back(scalar_value(e));
+    if (e->dtype.is_int()) scopes_.add(out_.size_values.back(), {0, plan::kMaxFunctionSize});
     sizes_.emplace_back(e, out_.size_values.back());
   };
   auto visit_all = [&](const PrimExpr& e) { tir::for_each_expr(e, visit); };

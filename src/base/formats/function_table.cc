@@ -280,7 +280,7 @@ std::string to_text(const SizeProgram& program, std::span<const std::string> nam
 }
 
 std::string to_text(const Function& function, const FunctionArgument& a) {
-  if (a.scalar) return a.name;
+  if (a.scalar) return a.dtype == kFloat64 ? a.name + ": float" : a.name;
   std::string shape;
   for (const SizeProgram& p : a.shape) shape += (shape.empty() ? "" : ", ") + to_text(p, function.sizes);
   return format("{}: {}[{}]", a.name, a.dtype.str(), shape);

@@ -53,7 +53,7 @@ struct FunctionArgument {
   std::string name;
   bool scalar = false;
   uint32_t size = 0;  // scalar: index of the size
-  DataType dtype;
+  DataType dtype;     // scalar: kFloat64 if the size's place has a float64's bits, otherwise an integer
   std::vector<SizeProgram> shape;
 };
 struct FunctionKernel {

@@ -78,6 +78,23 @@ class Tensor(_core.Tensor):
         return f"Tensor(shape={list(self.shape)}, op.name={self.op.name})"
 
 
+def _of_wholes(symbol: str, function: str, reverse: bool = False) -> None:
+    """Arithmetic of whole tensors broadcasts them, as topi does; that of tensors of rank 0 is of their elements."""
+    of_elements = getattr(Tensor, symbol)
+
+    def operator(self: Tensor, other: typing.Any) -> typing.Any:
+        if self.ndim == 0 and not (isinstance(other, Tensor) and other.ndim):
+            return of_elements(self, other)
+        from .. import topi
+        return getattr(topi, function)(*((other, self) if reverse else (self, other)))
+    setattr(Tensor, symbol, operator)
+
+
+for _symbol, _function in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide")):
+    _of_wholes(f"__{_symbol}__", _function)
+    _of_wholes(f"__r{_symbol}__", _function, reverse=True)
+
+
 def _index(value: typing.Any) -> typing.Any:
     if isinstance(value, slice):
         raise ValueError("an index is an expression, no slice")

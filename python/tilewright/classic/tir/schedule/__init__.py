@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .schedule import Schedule
+from .tensor_intrin import TensorIntrin
 from .trace import BlockRV, ExprRV, Instruction, InstructionKind, LoopRV, ScheduleError, Trace
 
-__all__ = ["BlockRV", "ExprRV", "Instruction", "InstructionKind", "LoopRV", "Schedule", "ScheduleError", "Trace"]
+__all__ = ["BlockRV", "ExprRV", "Instruction", "InstructionKind", "LoopRV", "Schedule", "ScheduleError", "TensorIntrin", "Trace"]

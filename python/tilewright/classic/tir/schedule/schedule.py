@@ -11,6 +11,7 @@ import typing
 from .... import _core
 from ..function import LoopModule, PrimFunc
 from ..stmt import loop_kind
+from .tensor_intrin import TensorIntrin
 from .trace import BlockRV, ExprRV, Instruction, LoopRV, ScheduleError, Trace, _as_list
 
 _RECORDED: dict[str, typing.Any] = {}
@@ -300,6 +301,22 @@ class Schedule:
         self._schedule.set_scope(self._block(block), _place(buffer_index), str(storage_scope))
 
     @_step
+    def blockize(self, target: LoopRV, preserve_unit_iters: bool = True) -> BlockRV:
+        """Makes a loop and the block in it one unit, which only tensorize changes from then on; returns the block around it."""
+        return BlockRV(self._schedule.blockize(_loop(target)))
+
+    @_step
+    def tensorize(self, block_or_loop: typing.Any, tensor_intrin: str, preserve_unit_iters: bool = True) -> None:
+        """Replaces a loop and all inside it, or a block of blockize, by the code of a registered TensorIntrin, if the loops and what
+        they compute are those of its description. Annotate loops around it before."""
+        intrinsic = TensorIntrin.get(str(tensor_intrin))
+        description, code = intrinsic.desc._function, intrinsic.impl._function
+        if isinstance(block_or_loop, BlockRV):
+            self._schedule.tensorize_block(self._block(block_or_loop), str(tensor_intrin), description, code)
+        else:
+            self._schedule.tensorize_loop(_loop(block_or_loop), str(tensor_intrin), description, code)
+
+    @_step
     def annotate(self, block_or_loop: typing.Any, ann_key: str, ann_val: typing.Any) -> None:
         """Attaches an annotation, without effect."""
         if isinstance(block_or_loop, BlockRV):
@@ -326,7 +343,7 @@ class Schedule:
     def __getattr__(self, name: str) -> typing.Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise AttributeError(f"a schedule of blocks has no '{name}'; it has {', '.join(_RECORDED)}. te.create_schedule has tensorize")
+        raise AttributeError(f"a schedule of blocks has no '{name}'; it has {', '.join(_RECORDED)}")
 
 
 def _loop(value: typing.Any) -> typing.Any:
