@@ -74,7 +74,8 @@ class CallNode : public ExprNode {
 using DictAttrs = std::map<std::string, AttrValue>;
 class FunctionNode : public ExprNode {
  public:
-  FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s = {}, std::vector<Type> v = {}, const Type& declared = {});
+  FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s = {}, std::vector<Type> v = {},
+               const Type& declared = {});
   const std::vector<Expr> params;  // Vars
   const Expr body;
   const DictAttrs attrs;                   // "Primitive" = 1 marks a fusion group

@@ -340,8 +340,7 @@ Values completed_classes(NodeContext& c, const Forest& f, const Tensor& labels, 
   if (transform == PostTransform::kProbit) return {label, c.cast(post_transformed(c, score, transform), kFloat32)};
   const Expr negative = c.call("negative", {score});
   Expr other = positive ? c.sub(c.scalar(1, c.dtype(score)), score) : negative, own = score;
-  if (transform == PostTransform::kLogistic)
-    own = c.call("sigmoid", {score}), other = c.call("sigmoid", {negative});
+  if (transform == PostTransform::kLogistic) own = c.call("sigmoid", {score}), other = c.call("sigmoid", {negative});
   return {label, c.cast(c.concat({other, own}, 1), kFloat32)};
 }
 
