@@ -16,20 +16,9 @@
 namespace tilewright::driver {
 namespace {
 
+using testing::check;
 using testing::input;
 using namespace relay;
-
-void check_attention(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
-  VerifyOptions options;
-  options.build.target = target;
-  options.build.jobs = 1;
-  auto report = verify_module(Module().with_main(make_function(std::move(inputs), std::move(body))), options);
-  ASSERT_TRUE(report.ok()) << report.error().str();
-  for (const auto& m : report->mismatches)
-    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference "
-                  << m.reference;
-  EXPECT_LE(report->largest_output_error, 1) << (report->outputs.empty() ? "" : report->outputs[0]);
-}
 
 struct AttentionCase {
   int64_t batch, heads, queries, keys, size, value_size;
@@ -41,11 +30,11 @@ void check_plain(const AttentionCase& c, std::vector<int64_t> mask_shape = {}, c
        v = input("v", {c.batch, c.heads, c.keys, c.value_size});
   std::vector<Expr> args{q, k, v};
   if (!mask_shape.empty()) args.push_back(input("mask", mask_shape));
-  check_attention(args, call("nn.attention", args, make_attrs<AttentionAttrs>([&](auto& a) {
-                               a.num_heads = c.heads;
-                               a.scale = 0.25;
-                             })),
-                  target);
+  check(args, call("nn.attention", args, make_attrs<AttentionAttrs>([&](auto& a) {
+                     a.num_heads = c.heads;
+                     a.scale = 0.25;
+                   })),
+        target);
 }
 
 TEST(Attention, TailsOfEveryExtent) {
@@ -111,7 +100,7 @@ TEST(Attention, FusedFromAGraph) {
   Expr y = product(shares, repeated(cut(heads + kv_heads, kv_heads)), false);
   y = call("transpose", {y}, make_attrs<TransposeAttrs>([](auto& a) { a.axes = std::vector<int64_t>{0, 2, 1, 3}; }));
   y = call("reshape", {y}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = {1, tokens, heads * size}; }));
-  check_attention({x}, y);
+  check({x}, y);
   PassContext context;
   auto optimised = optimize(Module().with_main(make_function({x}, y)), context, Target());
   ASSERT_TRUE(optimised.ok()) << optimised.error().str();
@@ -135,7 +124,7 @@ TEST(Attention, MaskedFill) {
   Expr scores = call("where", {make_constant(later), make_scalar(-std::numeric_limits<double>::infinity()),
                                call("multiply", {product(q, k), make_scalar(0.3)})});
   Expr y = product(call("nn.softmax", {scores}, make_attrs<SoftmaxAttrs>([](auto& a) { a.axis = -1; })), v);
-  check_attention({q, k, v}, y);
+  check({q, k, v}, y);
   PassContext context;
   auto optimised = optimize(Module().with_main(make_function({q, k, v}, y)), context, Target());
   ASSERT_TRUE(optimised.ok()) << optimised.error().str();
@@ -149,8 +138,7 @@ TEST(Attention, HiddenKeys) {
     for (int64_t j = 0; j < 500; ++j)
       if (j < 50 * i) mask.set_double(i * 500 + j, -std::numeric_limits<double>::infinity());
   Expr q = input("q", {1, 1, 10, 16}), k = input("k", {1, 1, 500, 16}), v = input("v", {1, 1, 500, 16});
-  check_attention({q, k, v},
-                  call("nn.attention", {q, k, v, make_constant(mask)}, make_default_attrs<AttentionAttrs>()));
+  check({q, k, v}, call("nn.attention", {q, k, v, make_constant(mask)}, make_default_attrs<AttentionAttrs>()));
 }
 
 }  // namespace
