@@ -4,9 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 #include "runtime/artifact_maker.h"
@@ -250,10 +252,15 @@ TEST_F(ExecutorTest, TenThousandRunsUseNoMoreMemory) {
       ASSERT_TRUE(e->run().ok());
     }
   };
-  run(500);
-  long before = resident_kib();
-  run(10000);
-  EXPECT_LE(resident_kib() - before, 64);
+  // Pages that a stack or the allocator touches for the first time are counted once; what a run
+  // keeps is counted by every round, and 10,000 times the least allocation is 310 KiB.
+  long least = std::numeric_limits<long>::max();
+  for (int round = 0; round < 3; ++round) {
+    long before = resident_kib();
+    run(10000);
+    least = std::min(least, resident_kib() - before);
+  }
+  EXPECT_LE(least, 64);
   EXPECT_EQ(output(*e), expected(x));
 }
 
@@ -269,9 +276,13 @@ TEST_F(ExecutorTest, LoadingAndFreeingUsesNoMoreMemory) {
   };
   artifact_.reset();
   for (int i = 0; i < 30; ++i) once();
-  long before = resident_kib();
-  for (int i = 0; i < 200; ++i) once();
-  EXPECT_LE(resident_kib() - before, 512);
+  long least = std::numeric_limits<long>::max();
+  for (int round = 0; round < 3; ++round) {
+    long before = resident_kib();
+    for (int i = 0; i < 200; ++i) once();
+    least = std::min(least, resident_kib() - before);
+  }
+  EXPECT_LE(least, 512);
 }
 
 TEST_F(ExecutorTest, ForkedChildRunsAlone) {
