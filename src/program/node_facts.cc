@@ -98,6 +98,7 @@ bool makes_text(const OnnxNodeAttrs& n, int64_t output, bool of_text) {
   if (n.op == "Cast") return setting(n, "to") && std::string_view(setting(n, "to")) == "8";
   if (n.op == "StringSplit") return output == 0;
   if (n.op == "StringConcat" || n.op == "StringNormalizer") return true;
+  if (n.op == "Unique") return of_text && output == 0;  // the others are places and counts
   if (n.op == "CategoryMapper") return !of_text;
   if (n.op == "DictVectorizer") return of_text && !setting(n, "string_vocabulary");  // such keys have numbers
   if (n.op == "CastMap") return setting(n, "cast_to") && std::string_view(setting(n, "cast_to")) == "TO_STRING";

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -26,6 +27,7 @@
 #include "frontend/onnx/import.h"
 #include "relay/interpreter.h"
 #include "relay/op.h"
+#include "relay/ops/tensor/attrs_reduce.h"
 #include "runtime/executor.h"
 #include "runtime/vm/compiler_hook.h"
 #include "tilewright/compiler.h"
@@ -35,7 +37,7 @@ namespace {
 using nlohmann::json;
 using Inputs = std::map<std::string, Tensor>;
 
-constexpr int kSamples = 16;  // of disturbed references
+constexpr int kSamples = 24;  // of disturbed references: a quantised value at a tie must go both ways in one of them
 
 json failure(const Diagnostic& error) {
   return {
@@ -198,12 +200,37 @@ relay::Expr held(const relay::Expr& e, DataType dtype) {
   return relay::call("where", {relay::call("less", {e, number(-limits.most)}), number(-HUGE_VAL), kept});
 }
 
+// Whether this is a recurrent layer, or one of its results, or another one that is as far off as numbers around 1 are:
+// gates next to 0 and 1, the logarithm of a sum next to 1.
+bool near_one(const relay::Expr& e) {
+  static constexpr std::string_view kNames[] = {"nn.log_softmax", "nn.gru", "nn.gru_scan", "nn.lstm",
+                                                "nn.lstm_scan",   "nn.rnn", "nn.rnn_scan"};
+  const auto* item = relay::as<relay::TupleGetItemNode>(e);
+  const relay::OpDef* op = relay::called_op(item ? item->tuple : e);
+  return op && std::find(std::begin(kNames), std::end(kNames), op->name) != std::end(kNames);
+}
+
+// Whether whole numbers come of fractions inside of it, of which the fraction is cut off.
+bool cuts_fractions(const relay::Expr& e) {
+  const relay::OpDef* op = relay::called_op(e);
+  return op && std::string_view(op->name).starts_with("image.resize");
+}
+
+relay::Expr cast(const relay::Expr& e, DataType dtype) {
+  return relay::call("cast", {e}, relay::make_attrs<relay::CastAttrs>([&](auto& a) { a.dtype = dtype; }));
+}
+
 // The module with every floating result on the way multiplied by numbers next to 1, and, if `limited`, as its dtype
 // holds it.
 relay::Module disturbed(const relay::Module& module, std::mt19937& random, bool limited) {
-  auto noisy = [&](const relay::Expr& e) {
+  std::function<relay::Expr(const relay::Expr&)> noisy = [&](const relay::Expr& e) {
     const auto* type = as_tensor(e->type);
     const auto shape = type ? static_shape(type->shape) : std::nullopt;
+    if (shape && type->dtype.is_integral() && cuts_fractions(e)) {
+      const auto* resize = relay::as<relay::CallNode>(e);
+      return cast(noisy(relay::call(relay::called_op(e)->name, {cast(resize->args[0], kFloat32)}, resize->attrs)),
+                  type->dtype);
+    }
     if (!shape || !type->dtype.is_float() || type->dtype.bits < 16) return e;
     const double unit = type->dtype == kFloat64   ? 0x1p-52
                         : type->dtype == kFloat32 ? 0x1p-23
@@ -216,13 +243,7 @@ relay::Module disturbed(const relay::Module& module, std::mt19937& random, bool 
       return relay::make_constant(std::move(noise));
     };
     relay::Expr near = relay::call("multiply", {e, around(1)});
-    // The logarithm of a sum next to 1, and gates next to 0 and 1, are as far off as these.
-    static constexpr std::string_view kAroundOne[] = {"nn.log_softmax", "nn.gru", "nn.gru_scan", "nn.lstm",
-                                                      "nn.lstm_scan",   "nn.rnn", "nn.rnn_scan"};
-    const relay::OpDef* op = relay::called_op(e);
-    const bool absolute =
-        op && std::find(std::begin(kAroundOne), std::end(kAroundOne), op->name) != std::end(kAroundOne);
-    if (absolute) near = relay::call("add", {near, around(0)});
+    if (near_one(e)) near = relay::call("add", {near, around(0)});
     return limited ? held(near, type->dtype) : near;
   };
   const auto* main = module.main_function();
@@ -237,10 +258,7 @@ relay::Module disturbed(const relay::Module& module, std::mt19937& random, bool 
 
 Result<json> spread(const std::string& path, const std::string& folder) {
   const auto inputs = values_of(TW_TRY(read_inputs(folder)));
-  const auto model = TW_TRY(onnx::read_model(path));
-  onnx::ImportOptions import;
-  import.channel_block = TW_TRY(channel_block(BuildOptions{}));
-  const auto module = TW_TRY(onnx::import_onnx(model, import));
+  const auto module = TW_TRY(read_model_file(path, BuildOptions{}, onnx::Programs::kWhereNeeded));
   const auto reference = TW_TRY(relay::interpret(module, inputs));
   const bool limited = TW_TRY(beyond_limits(module, inputs));
   std::vector<std::vector<double>> most;

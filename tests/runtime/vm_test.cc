@@ -309,6 +309,27 @@ std::vector<double> result(const char* name, std::vector<Value> inputs,
 }
 using Numbers = std::vector<double>;
 
+TEST(VmHostFunctions, ChooseTexts) {
+  const Value words = make_tensor(Tensor::strings({3, 2}, {"b", "a", "a", "c", "b", "a"}));
+  using Texts = std::vector<std::string>;
+  auto all = host("Unique", {words}, 4, {});
+  ASSERT_TRUE(all.ok()) << all.error().str();
+  EXPECT_EQ((*all)[0]->tensor.string_values(), (Texts{"a", "b", "c"}));
+  EXPECT_EQ(numbers((*all)[1]), (Numbers{1, 0, 3}));
+  EXPECT_EQ(numbers((*all)[2]), (Numbers{1, 0, 0, 2, 1, 0}));
+  EXPECT_EQ(numbers((*all)[3]), (Numbers{3, 2, 1}));
+  auto rows = host("Unique", {words}, 4, {{"axis", "0"}, {"sorted", "0"}});
+  ASSERT_TRUE(rows.ok()) << rows.error().str();
+  EXPECT_EQ((*rows)[0]->tensor.shape(), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ((*rows)[0]->tensor.string_values(), (Texts{"b", "a", "a", "c"}));
+  EXPECT_EQ(numbers((*rows)[3]), (Numbers{2, 1}));
+  Tensor second(kBool, {2});
+  second.set_int(1, 1);
+  auto column = host("Compress", {words, make_tensor(second)}, 1, {{"axis", "1"}});
+  ASSERT_TRUE(column.ok()) << column.error().str();
+  EXPECT_EQ((*column)[0]->tensor.string_values(), (Texts{"a", "c", "a"}));
+}
+
 TEST(VmHostFunctions, MoveData) {
   EXPECT_EQ(result("Slice", {matrix(), ints({2}), ints({-100}), ints({1}), ints({-2})}), (Numbers{2, 0, 5, 3}));
   EXPECT_EQ(result("Slice", {matrix(), ints({1}), ints({INT64_MAX}), ints({0})}), (Numbers{3, 4, 5}));

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "base/checked.h"
@@ -109,14 +111,24 @@ Status argwhere(HostCall& c) { return coordinates(c, true); }
 
 // The slices along an axis (or the elements, without one) listed in `kept`.
 Result<Tensor> take_slices(HostCall& c, const Tensor& x, int64_t axis, const std::vector<int64_t>& kept) {
-  TW_TRY_STATUS(check_copyable(x));
   auto shape = x.shape();
   const auto at = static_cast<size_t>(axis);
-  int64_t outer = 1, inner = static_cast<int64_t>(x.dtype().bytes());
+  const bool text = x.dtype().is_string();
+  if (!text) TW_TRY_STATUS(check_copyable(x));
+  int64_t outer = 1, inner = text ? 1 : static_cast<int64_t>(x.dtype().bytes());
   for (size_t d = 0; d < at; ++d) outer *= shape[d];
   for (size_t d = at + 1; d < shape.size(); ++d) inner *= shape[d];
   const int64_t size = shape[at];
   shape[at] = static_cast<int64_t>(kept.size());
+  if (text) {
+    std::vector<std::string> taken;
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t k : kept) {
+        const auto from = x.string_values().begin() + (o * size + k) * inner;
+        taken.insert(taken.end(), from, from + inner);
+      }
+    return Tensor::strings(shape, std::move(taken));
+  }
   Tensor out = TW_TRY(c.pool.allocate(x.dtype(), shape));
   std::byte* to = out.mutable_raw();
   for (int64_t o = 0; o < outer && inner > 0; ++o)
@@ -159,9 +171,18 @@ Status compress(HostCall& c) {
 
 constexpr uint64_t kSign = uint64_t{1} << 63;
 
-// Unsigned keys in the order of the elements: both zeros are equal, NaN is largest.
+// Unsigned keys in the order of the elements: both zeros are equal, NaN is largest, texts are in the order of their
+// bytes.
 std::vector<uint64_t> ordered_keys(const Tensor& x) {
   std::vector<uint64_t> keys(static_cast<size_t>(x.size()));
+  if (x.dtype().is_string()) {
+    std::vector<std::string_view> sorted(x.string_values().begin(), x.string_values().end());
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < keys.size(); ++i)
+      keys[i] =
+          static_cast<uint64_t>(std::lower_bound(sorted.begin(), sorted.end(), x.string_values()[i]) - sorted.begin());
+    return keys;
+  }
   for (size_t i = 0; i < keys.size(); ++i) {
     if (!x.dtype().is_float()) {
       keys[i] = static_cast<uint64_t>(x.at_int(static_cast<int64_t>(i))) ^ (x.dtype() == kUInt64 ? 0 : kSign);
@@ -206,7 +227,7 @@ std::vector<int64_t> sorted_places(const std::vector<uint64_t>& keys) {
 // Outputs: the distinct slices, their first indices, for each slice the index of its distinct one, and counts.
 Status unique(HostCall& c) {
   auto [x, axis] = TW_TRY(along(c));
-  if (!is_number(x)) return host_error(format("Unique of {}", x.dtype().str()));
+  if (!is_number(x) && !x.dtype().is_string()) return host_error(format("Unique of {}", x.dtype().str()));
   const auto& shape = x.shape();
   int64_t outer = 1, inner = 1;
   for (size_t d = 0; d < static_cast<size_t>(axis); ++d) outer *= shape[d];
