@@ -3,6 +3,10 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "driver/verify.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
@@ -29,11 +33,13 @@ inline std::string error_of(const char* op, std::vector<Expr> args, AttrsRef att
   return made.ok() ? "" : made.error().message;
 }
 
-// Compiles a module and compares; `target` widths other than the host's run wherever the host can.
-inline void check(const relay::Module& module, const char* target = "llvm") {
+// Compiles a module and compares, on these inputs or random ones; `target` widths other than the host's run wherever
+// the host can.
+inline void check(const relay::Module& module, const char* target = "llvm", std::map<std::string, Tensor> values = {}) {
   VerifyOptions options;
   options.build.target = target;
   options.build.jobs = 1;
+  options.inputs = std::move(values);
   auto report = verify_module(module, options);
   ASSERT_TRUE(report.ok()) << report.error().str();
   for (const std::string& group : report->taken_apart) ADD_FAILURE() << "taken apart: " << group;
@@ -44,6 +50,9 @@ inline void check(const relay::Module& module, const char* target = "llvm") {
 }
 inline void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
   check(relay::Module().with_main(relay::make_function(std::move(inputs), std::move(body))), target);
+}
+inline void check(std::vector<Expr> inputs, Expr body, std::map<std::string, Tensor> values) {
+  check(relay::Module().with_main(relay::make_function(std::move(inputs), std::move(body))), "llvm", std::move(values));
 }
 
 inline Expr conv(Expr x, int64_t out, int64_t in_per_group, int64_t k, int64_t stride, int64_t pad, int64_t groups = 1,

@@ -1,45 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/external_code/classic_headers.h"
 
+#include <algorithm>
 #include <string>
+
+#include "driver/crt_files.h"
 
 namespace tilewright::driver {
 namespace {
 
-// DLPack's tensors.
-constexpr const char kTensors[] = R"header(
-#ifndef DLPACK_DLPACK_H_
-#define DLPACK_DLPACK_H_
-#include <stddef.h>
-#include <stdint.h>
-#ifdef __cplusplus
-extern "C" {
-#endif
-typedef enum { kDLCPU = 1, kDLCUDA = 2, kDLOpenCL = 4, kDLVulkan = 7, kDLMetal = 8, kDLROCM = 10, kDLExtDev = 12 } DLDeviceType;
-typedef struct { int32_t device_type; int32_t device_id; } DLDevice;
-typedef enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLOpaqueHandle = 3, kDLBfloat = 4, kDLBool = 6 } DLDataTypeCode;
-typedef struct { uint8_t code; uint8_t bits; uint16_t lanes; } DLDataType;
-typedef struct {
-  void* data;
-  DLDevice device;
-  int32_t ndim;
-  DLDataType dtype;
-  int64_t* shape;
-  int64_t* strides;
-  uint64_t byte_offset;
-} DLTensor;
-typedef struct DLManagedTensor {
-  DLTensor dl_tensor;
-  void* manager_ctx;
-  void (*deleter)(struct DLManagedTensor* self);
-} DLManagedTensor;
-#ifdef __cplusplus
-}
-#endif
-#endif
-)header";
-
-// Values and what code may ask of the runtime. The runtime fills in the slot when it loads the library; without a
+// What code may ask of the runtime. The runtime fills in the slot when it loads the library; without a
 // runtime messages go nowhere.
 constexpr const char kConvention[] = R"header(
 #ifndef TVM_RUNTIME_C_RUNTIME_API_H_
@@ -56,26 +26,6 @@ constexpr const char kConvention[] = R"header(
 #ifdef __cplusplus
 extern "C" {
 #endif
-typedef enum {
-  kTVMArgInt = 0, kTVMArgFloat = 2, kTVMOpaqueHandle = 3, kTVMNullptr = 4, kTVMDataType = 5, kDLDevice = 6,
-  kTVMDLTensorHandle = 7, kTVMObjectHandle = 8, kTVMModuleHandle = 9, kTVMPackedFuncHandle = 10, kTVMStr = 11,
-  kTVMBytes = 12, kTVMNDArrayHandle = 13
-} TVMArgTypeCode;
-typedef int64_t tvm_index_t;
-typedef DLDevice TVMDevice;
-typedef DLTensor* TVMArrayHandle;
-typedef void* TVMFunctionHandle;
-typedef void* TVMModuleHandle;
-typedef union {
-  int64_t v_int64;
-  double v_float64;
-  void* v_handle;
-  const char* v_str;
-  DLDataType v_type;
-  DLDevice v_device;
-} TVMValue;
-typedef int (*TVMBackendPackedCFunc)(TVMValue* args, int* type_codes, int num_args, TVMValue* out_ret_value,
-                                     int* out_ret_tcode, void* resource_handle);
 TVM_WEAK TVM_DLL void (*__TVMAPISetLastError)(const char* message);
 static inline void TVMAPISetLastError(const char* message) {
   if (__TVMAPISetLastError) __TVMAPISetLastError(message);
@@ -211,6 +161,21 @@ int run(R (*function)(T...), TVMValue* values, int* codes, int count, TVMValue* 
 #endif
 )header";
 
+// A header of crt, without those it includes.
+std::string crt_header(std::string_view path) {
+  std::string out;
+  for (const CrtFile& file : crt_files()) {
+    if (file.path != path) continue;
+    for (size_t at = 0; at < file.bytes.size();) {
+      const size_t end = std::min(file.bytes.find('\n', at), file.bytes.size() - 1) + 1;
+      const std::string_view line = file.bytes.substr(at, end - at);
+      if (!line.starts_with("#include <dlpack/")) out += line;
+      at = end;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 const char* classic_header(std::string_view name) {
@@ -218,8 +183,10 @@ const char* classic_header(std::string_view name) {
   static const std::string_view kCpp[] = {"tvm/runtime/packed_func.h", "tvm/runtime/registry.h",
                                           "tvm/runtime/container/array.h", "tvm/runtime/container.h",
                                           "tvm/runtime/ndarray.h"};
-  static const std::string c = std::string(kTensors) + kConvention, cpp = c + kTyped;
-  if (name == "dlpack/dlpack.h") return kTensors;
+  static const std::string tensors = crt_header("include/dlpack/dlpack.h");
+  static const std::string c = tensors + crt_header("include/tvm/runtime/c_runtime_types.h") + kConvention;
+  static const std::string cpp = c + kTyped;
+  if (name == "dlpack/dlpack.h") return tensors.c_str();
   for (const std::string_view known : kC)
     if (name == known) return c.c_str();
   for (const std::string_view known : kCpp)
