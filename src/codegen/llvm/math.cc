@@ -24,6 +24,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kLog2e = 1.4426950408889634074, kLn2 = 0.69314718055994530942;
 // ln2 in two pieces: the first has 9 trailing zero bits in float32, so that its product with |n| < 512 is exact.
 constexpr double kLn2Hi = 0x1.62ep-1, kLn2Lo = kLn2 - kLn2Hi;
+constexpr int64_t kBias = 127;  // of a float's exponent
 
 // Whether fma is an instruction in the precisions that kernels use.
 bool multiplies_and_adds(const Target& target) {
@@ -84,27 +85,31 @@ llvm::Value* VectorMath::above(V x, double limit) {
   return b_.CreateSelect(b_.CreateFCmpOGT(l, x), l, x);
 }
 
-llvm::Value* VectorMath::positive_below(V x, double limit) {
-  // Non-negative floats are ordered like their bits, and integer comparisons use other ports.
-  return floats(b_.CreateBinaryIntrinsic(in::smin, bits(x), bits(number(x, limit))));
-}
-
 llvm::Value* VectorMath::nan_where(V condition, V x) {
   return b_.CreateSelect(condition, number(x, std::numeric_limits<double>::quiet_NaN()), x);
 }
 
-llvm::Value* VectorMath::times_power_of_two(V x, V n) {
-  // Two factors, each a normal number: only the last product rounds, into the subnormal range or to infinity.
-  V first = b_.CreateAShr(n, integer(x, 1)), second = b_.CreateSub(n, first);
-  auto power = [&](V e) { return floats(b_.CreateShl(b_.CreateAdd(e, integer(x, 127)), integer(x, 23))); };
-  return b_.CreateFMul(b_.CreateFMul(x, power(first)), power(second));
+llvm::Value* VectorMath::nearest(V x, double scale, int64_t bias, V* n) {
+  // Adding 1.5 * 2^23 removes a float's fraction: what is left are the low bits of an integer, and no conversion is
+  // needed.
+  V shift = number(x, 0x1.8p23 + static_cast<double>(bias));
+  V whole = scale == 1 ? b_.CreateFAdd(x, shift) : fma(x, number(x, scale), shift);
+  *n = b_.CreateFSub(whole, shift);
+  return bits(whole);
 }
 
-llvm::Value* VectorMath::exp_reduced(V x, V* n) {
-  *n = unary(in::rint, b_.CreateFMul(x, number(x, kLog2e)));
-  V r = fma(*n, number(x, -kLn2Hi), x);
-  return fma(*n, number(x, -kLn2Lo), r);
+llvm::Value* VectorMath::power_of_two(V biased) {
+  return floats(b_.CreateShl(biased, llvm::ConstantInt::get(biased->getType(), 23)));
 }
+
+llvm::Value* VectorMath::times_power_of_two(V x, V twice_biased) {
+  // Two factors, each a normal number: only the last product rounds, into the subnormal range or to infinity. What
+  // `nearest` leaves above n's bits is a multiple of 2^22, which both shifts drop.
+  V first = b_.CreateLShr(twice_biased, integer(x, 1)), second = b_.CreateSub(twice_biased, first);
+  return b_.CreateFMul(b_.CreateFMul(x, power_of_two(first)), power_of_two(second));
+}
+
+llvm::Value* VectorMath::exp_remainder(V x, V n) { return fma(n, number(x, -kLn2Lo), fma(n, number(x, -kLn2Hi), x)); }
 
 llvm::Value* VectorMath::expm1_core(V r) {
   V tail = horner(r, kExpm1Tail, std::size(kExpm1Tail));
@@ -124,19 +129,19 @@ llvm::Value* scalef(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* n) {
 llvm::Value* VectorMath::exp(V x) {
   // Beyond these bounds the result is infinity or zero; clamping keeps n within what two factors can scale.
   x = above(below(x, 89.0), -104.5);
-  V n, r = exp_reduced(x, &n);
-  V p = b_.CreateFAdd(expm1_core(r), number(x, 1));
+  V n, whole = nearest(x, kLog2e, 2 * kBias, &n);
+  V p = b_.CreateFAdd(expm1_core(exp_remainder(x, n)), number(x, 1));
   if (V scaled = has_scalef_ ? scalef(b_, p, n) : nullptr) return scaled;
-  return times_power_of_two(p, b_.CreateFreeze(b_.CreateFPToSI(n, integer(x, 0)->getType())));
+  return times_power_of_two(p, whole);
 }
 
 llvm::Value* VectorMath::exp2(V x) {
   x = above(below(x, 129.0), -151.0);
-  V n = unary(in::rint, x);
+  V n, whole = nearest(x, 1, 2 * kBias, &n);
   V r = b_.CreateFSub(x, n);
   V p = fma(r, horner(r, kExp2Tail, std::size(kExp2Tail)), number(x, 1));
   if (V scaled = has_scalef_ ? scalef(b_, p, n) : nullptr) return scaled;
-  return times_power_of_two(p, b_.CreateFreeze(b_.CreateFPToSI(n, integer(x, 0)->getType())));
+  return times_power_of_two(p, whole);
 }
 
 // log(x) = e * ln2 + log(1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), times hi + lo (the change of base).
@@ -169,47 +174,31 @@ llvm::Value* VectorMath::log_scaled(V x, double hi, double lo, double exponent_h
 
 llvm::Value* VectorMath::log(V x) { return log_scaled(x, 1, 0, kLn2Hi, kLn2Lo); }
 
-llvm::Value* VectorMath::nearest_power(V x, double scale, V* n) {
-  // Adding 1.5 * 2^23 removes a float's fraction; the shift makes its low bits n + 127, the exponent of 2^n. Clamping
-  // (including infinities and NaNs) is done on integers, which use other ports than products.
-  constexpr double kShift = 0x1.8p23 + 127;
-  constexpr int64_t kBits = 0x4b40007f;
-  V whole = bits(fma(x, number(x, scale), number(x, kShift)));
-  whole = b_.CreateBinaryIntrinsic(in::smin, whole, integer(x, kBits + 127));
-  whole = b_.CreateBinaryIntrinsic(in::smax, whole, integer(x, kBits - 126));
-  *n = b_.CreateFSub(floats(whole), number(x, kShift));
-  return floats(b_.CreateShl(whole, integer(x, 23)));
-}
-
 llvm::Value* VectorMath::tanh(V x) {
-  // Small values by a polynomial, which keeps them exact in the relative sense; the others as 1 - 2 / (e^2a + 1), whose
-  // subtraction at least halves errors: a shorter polynomial than exp's is enough, and one product for the remainder.
-  constexpr double kScale = 2 * kLog2e;
-  V a = unary(in::fabs, x), t = b_.CreateFMul(x, x);
-  V small = fma(b_.CreateFMul(x, t), horner(t, kTanhSmall, std::size(kTanhSmall)), x);
-  V n, power = nearest_power(a, kScale, &n);
-  V r = fma(a, number(x, kScale), b_.CreateFNeg(n));  // n is clamped: beyond, r and the result keep growing
-  V q = b_.CreateFMul(r, horner(r, kExp2Short, std::size(kExp2Short)));
-  V d = fma(q, power, b_.CreateFAdd(power, number(x, 1)));
-  V large = b_.CreateFSub(number(x, 1), b_.CreateFDiv(number(x, 2), d));
-  return b_.CreateBinaryIntrinsic(in::copysign, b_.CreateSelect(b_.CreateFCmpULT(a, number(x, 0.575)), small, large),
-                                  x);
+  // (e^2a - 1) / (e^2a + 1) with e^2a = 2^n + 2^n (e^r - 1): near zero n is 0 and r is 2a itself, so that the numerator
+  // keeps its relative precision there. The denominator is the rounded numerator's plus 2: far out their errors cancel.
+  V a = unary(in::fabs, x);
+  V twice = below(b_.CreateFAdd(a, a), 19.0);  // from 18.03 on the result rounds to 1
+  V n, power = power_of_two(nearest(twice, kLog2e, kBias, &n));
+  V r = fma(n, number(x, -kLn2), twice);
+  V numerator = fma(expm1_core(r), power, b_.CreateFSub(power, number(x, 1)));
+  V result = b_.CreateFDiv(numerator, b_.CreateFAdd(numerator, number(x, 2)));
+  return b_.CreateBinaryIntrinsic(in::copysign, result, x);
 }
 
 llvm::Value* VectorMath::sigmoid_divisor(V x) {
-  // 1 + 2^(-x log2 e), rounded once where it matters: the fraction is added to
-  // 2^n + 1, which is exact for n up to 22; larger powers lose bits only at the
-  // end. Below -89 the sum is infinite, since the result would be subnormal.
+  // 1 + 2^(-x log2 e) with 2^n apart from the rest, whose rounding is then a fraction of the sum's. Below -89 the sum
+  // is infinite, since the result would be subnormal: n stops, but the remainder grows on; beyond 60 the power is
+  // nothing.
   if (!has_fma_) return b_.CreateFAdd(exp(b_.CreateFNeg(x)), number(x, 1));
-  V n, power = nearest_power(x, -kLog2e, &n);
   constexpr double kHi = -static_cast<double>(static_cast<float>(kLog2e)), kLo = -kLog2e - kHi;
-  V r = fma(x, number(x, kHi), b_.CreateFNeg(n));
-  r = above(fma(x, number(x, kLo), r),
-            -1);  // beyond 87 the power is negligible, below -88 the sum overflows with r
+  constexpr double kShift = 0x1.8p23 + kBias;
+  x = below(x, 60.0);
+  V whole = below(fma(x, number(x, kHi), number(x, kShift)), kShift + 127);
+  V n = b_.CreateFSub(whole, number(x, kShift)), power = power_of_two(bits(whole));
+  V r = fma(x, number(x, kLo), fma(x, number(x, kHi), b_.CreateFNeg(n)));
   V q = b_.CreateFMul(r, horner(r, kExp2Tail, std::size(kExp2Tail)));
-  V part = positive_below(power, 0x1p22);
-  V sum = fma(q, power, b_.CreateFAdd(part, number(x, 1)));
-  return b_.CreateFAdd(sum, b_.CreateFSub(power, part));
+  return b_.CreateFAdd(fma(q, power, number(x, 1)), power);
 }
 
 llvm::Value* VectorMath::sigmoid(V x) { return b_.CreateFDiv(number(x, 1), sigmoid_divisor(x)); }
@@ -219,14 +208,13 @@ llvm::Value* VectorMath::silu(V x) { return b_.CreateFDiv(x, sigmoid_divisor(x))
 llvm::Value* VectorMath::erf(V x) {
   V a = unary(in::fabs, x);
   V t = b_.CreateFMul(x, x);
-  V small = fma(x, horner(below(t, 1.0), kErfSmall, std::size(kErfSmall)), x);
-  // 1 - exp(log(erfc a)); from 3.95 on it rounds to 1.
+  V small = fma(x, horner(t, kErfSmall, std::size(kErfSmall)), x);
+  // 1 - 2^(log2(erfc a)); from 3.95 on it rounds to 1.
   V c = below(a, 3.95);
-  V l = horner(c, kErfcLog, std::size(kErfcLog));
-  V n, r = exp_reduced(l, &n);
-  V p = b_.CreateFAdd(expm1_core(r), number(x, 1));
-  V scale = floats(b_.CreateShl(
-      b_.CreateAdd(b_.CreateFreeze(b_.CreateFPToSI(n, integer(x, 0)->getType())), integer(x, 127)), integer(x, 23)));
+  V l = horner(c, kErfcLog2, std::size(kErfcLog2));
+  V n, scale = power_of_two(nearest(l, 1, kBias, &n));
+  V r = b_.CreateFSub(l, n);
+  V p = fma(r, horner(r, kExp2Short, std::size(kExp2Short)), number(x, 1));
   V large = fma(b_.CreateFNeg(p), scale, number(x, 1));
   large = b_.CreateBinaryIntrinsic(in::copysign, large, x);
   return b_.CreateSelect(b_.CreateFCmpOLT(a, number(x, 0.925)), small, large);

@@ -3,9 +3,9 @@
 //
 // All of them are inline polynomials, in float32 and in double, but for pow in double, and fmod of quotients beyond
 // 2^51, sin, cos and tan far from zero (2^15 and 10^6), which call libm lane by lane. Largest errors in units of the
-// last place, as the tests hold them: exp, exp2, log 1.5; sin, cos, tanh, erf, sigmoid, log2, log10, log1p, atan, acos,
-// cosh 2; tan, asin, sinh, asinh, acosh and atanh 3. NaN, infinities, zeros and the edges of the range are as in C.
-// Results below the normal numbers are zero or subnormal as the machine's flush mode says. In double sin and cos far
+// last place, as the tests hold them: exp, exp2, log 1.5; sin, cos, erf, sigmoid, log2, log10, log1p, atan, acos, cosh
+// 2; tanh 2.5; tan, asin, sinh, asinh, acosh and atanh 3. NaN, infinities, zeros and the edges of the range are as in
+// C. Results below the normal numbers are zero or subnormal as the machine's flush mode says. In double sin and cos far
 // out may be 2.5 off.
 #pragma once
 #include <functional>
@@ -40,19 +40,20 @@ class VectorMath {
   V unary(unsigned intrinsic, V x);
   V below(V x, double limit);  // x where x < limit or NaN, else limit
   V above(V x, double limit);
-  V positive_below(V x, double limit);  // x >= 0; a NaN becomes the limit
-  V times_power_of_two(V x, V n);       // float32; |n| <= 252
+  // float32: *n = x * scale rounded to a whole number, |n| < 2^22; the result has n + bias in its low bits.
+  V nearest(V x, double scale, int64_t bias, V* n);
+  V power_of_two(V biased);                   // 2^n, n + 127 in the low bits, 0 to 255
+  V times_power_of_two(V x, V twice_biased);  // x * 2^n, n + 254 in the low bits; |n| <= 252
   V nan_where(V condition, V x);
-  V expm1_core(V r);         // |r| <= ln2/2
-  V exp_reduced(V x, V* n);  // n = rint(x / ln2) as float; the remainder
+  V expm1_core(V r);          // |r| <= ln2/2
+  V exp_remainder(V x, V n);  // x - n * ln2
   V exp(V x);
   V exp2(V x);
   V log(V x);
   V log_scaled(V x, double hi, double lo, double exponent_hi, double exponent_lo);
   V tanh(V x);
   V erf(V x);
-  V nearest_power(V x, double scale, V* n);  // 2^n, with n = x * scale rounded to an integer and clamped to [-126, 127]
-  V sigmoid_divisor(V x);                    // 1 + e^-x
+  V sigmoid_divisor(V x);  // 1 + e^-x
   V sigmoid(V x);
   V pow(V x, V y);
   V ldexp(V x, V n);

@@ -178,10 +178,10 @@ llvm::Value* VectorMath::half_exp(V a) {
     V n, p = double_exp_core(below(a, 712.0), &n);
     return double_scaled(p, b_.CreateFSub(n, number(a, 1)));
   }
-  V n, r = exp_reduced(below(a, 90.0), &n);
-  V p = b_.CreateFAdd(expm1_core(r), number(a, 1));
-  V lowered = b_.CreateFSub(n, number(a, 1));
-  return times_power_of_two(p, b_.CreateFreeze(b_.CreateFPToSI(lowered, integer(a, 0)->getType())));
+  a = below(a, 90.0);
+  constexpr double kLog2e = 1.4426950408889634074;
+  V n, whole = nearest(a, kLog2e, 253, &n);
+  return times_power_of_two(b_.CreateFAdd(expm1_core(exp_remainder(a, n)), number(a, 1)), whole);
 }
 
 llvm::Value* VectorMath::cosh(V x) {
