@@ -217,6 +217,24 @@ int lanes_for_narrow(const GroupScope& scope, const Target& target) {
   return bytes && bits <= 32 && others == 0 && simple <= kFew && target.vector_bits == 256 ? target.lanes(8) : 0;
 }
 
+// How many vectors of a function made of long polynomials are computed side by side: with 16 registers its constants do
+// not stay in them, and loading each again for every vector takes as long as the products.
+int vectors_together(const GroupScope& scope, const topi::View& out, const Target& target) {
+  static constexpr std::string_view kPolynomials[] = {
+      "exp",      "fast_exp", "log",  "log2", "log10", "log1p", "tanh",  "fast_tanh", "sigmoid", "erf",
+      "fast_erf", "atan",     "asin", "acos", "sinh",  "cosh",  "asinh", "acosh",     "atanh",   "nn.gelu"};
+  if (target.vector_bits != 256) return 1;
+  bool polynomials = false;
+  for (const Expr& e : relay::post_order(scope.group().function->body)) {
+    if (const OpDef* op = called_op(e)) {
+      if (op->pattern > OpPattern::kBroadcast) return 1;
+      polynomials = polynomials || is_one_of(e, kPolynomials);
+    }
+    if (const auto* type = as_tensor(e->type); type && type->dtype.bits > std::max<int>(32, out.dtype().bits)) return 1;
+  }
+  return polynomials ? 4 : 1;
+}
+
 }  // namespace
 
 std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group, const Target& target) {
@@ -249,11 +267,13 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
     topi::InjectiveConfig config;
     config.lanes = lanes_for_narrow(scope, *context.target);
     for (int i = 0; i < static_cast<int>(scope.group().outputs.size()); ++i) {
+      const topi::View& out = scope.output(static_cast<size_t>(i));
+      config.together = vectors_together(scope, out, *context.target);
       const std::vector<int64_t> cuts = run_cuts(body, i);
       auto value = [&](int64_t first, int64_t last) {
         return cuts.empty() ? scope.operand(body, i) : scope.operand_within(body, i, first, last);
       };
-      stmts.push_back(topi::injective(scope.output(static_cast<size_t>(i)), value, cuts, config, context));
+      stmts.push_back(topi::injective(out, value, cuts, config, context));
     }
     return tir::seq(std::move(stmts));
   };

@@ -18,8 +18,14 @@ struct Run {
 
 class Injective {
  public:
-  Injective(const View& out, std::vector<Run> runs, int lanes, int unroll, const KernelContext& context)
-      : out_(out), runs_(std::move(runs)), lanes_(lanes), unroll_(std::max(1, unroll)), context_(context) {}
+  Injective(const View& out, std::vector<Run> runs, int lanes, const InjectiveConfig& config,
+            const KernelContext& context)
+      : out_(out),
+        runs_(std::move(runs)),
+        lanes_(lanes),
+        unroll_(std::max(1, config.unroll)),
+        together_(config.together),
+        context_(context) {}
 
   Stmt stmt() const {
     std::vector<int64_t> outer(out_.shape.begin(), out_.shape.end() - 1);
@@ -72,6 +78,7 @@ class Injective {
   }
   // Vectors [first, end) of a run, unrolled if their number is known.
   Stmt vectors(const Index& at, const Run& run, const PrimExpr& first, const PrimExpr& end, int64_t count) const {
+    if (together_ > 1 && (count == 0 || count >= together_)) return vectors_together(at, run, first, end, count);
     int64_t unroll = count > 0 ? std::min<int64_t>(unroll_, count) : 1;
     while (count > 0 && count % unroll != 0) --unroll;
     PrimExpr groups = unroll == 1 ? end : make_int(count / unroll);
@@ -81,6 +88,18 @@ class Injective {
         stores.push_back(span(at, run, i * (lanes_ * unroll) + (run.first + u * lanes_), lanes_, {}));
       return seq(std::move(stores));
     });
+  }
+  // `first` is a multiple of their number.
+  Stmt vectors_together(const Index& at, const Run& run, const PrimExpr& first, const PrimExpr& end,
+                        int64_t count) const {
+    const int64_t t = together_;
+    const PrimExpr from = count > 0 ? make_int(0) : floordiv(first, t), to = floordiv(end, t);
+    auto some = [&](const PrimExpr& vector, int64_t n) {
+      return span(at, run, vector * int64_t{lanes_} + run.first, static_cast<int>(n) * lanes_, {});
+    };
+    Stmt wide = loop("vectors", from, to, [&](const PrimExpr& i) { return some(i * t, t); });
+    if (count > 0 && count % t == 0) return wide;
+    return seq({wide, loop("vector", to * t, end, [&](const PrimExpr& i) { return some(i, 1); })});
   }
   // The remainder of a run behind its whole vectors; null if there is none.
   Stmt tail(const Index& at, const Run& run) const {
@@ -128,7 +147,7 @@ class Injective {
 
   const View& out_;
   const std::vector<Run> runs_;
-  const int lanes_, unroll_;
+  const int lanes_, unroll_, together_;
   const KernelContext& context_;
 };
 
@@ -152,10 +171,10 @@ Stmt injective(const View& out, const RunOperand& value, const std::vector<int64
   // Few long rows: run by run, each divided among threads.
   if (runs.size() > 1 && product(out.shape) / inner < 64 && inner >= 16 * lanes) {
     std::vector<Stmt> stmts;
-    for (const Run& run : runs) stmts.push_back(Injective(out, {run}, lanes, config.unroll, context).stmt());
+    for (const Run& run : runs) stmts.push_back(Injective(out, {run}, lanes, config, context).stmt());
     return seq(std::move(stmts));
   }
-  return Injective(out, std::move(runs), lanes, config.unroll, context).stmt();
+  return Injective(out, std::move(runs), lanes, config, context).stmt();
 }
 
 Stmt injective(const View& out, const Operand& value, const InjectiveConfig& config, const KernelContext& context) {

@@ -9,6 +9,9 @@ struct InjectiveConfig {
   int lanes =
       0;  // vector length along the last dimension; 1: scalar code; 0: the target's for 32-bit (64-bit) elements
   int unroll = 4;  // vectors per loop iteration where the extent allows
+  // Vectors of a long row that one expression computes: the constants of a long polynomial, which are more than there
+  // are registers, are loaded once for all of them, and their chains of products overlap. Instead of `unroll`.
+  int together = 1;
 };
 
 // The innermost loop runs along out's last dimension in vectors, with one masked vector at the end; outer dimensions

@@ -106,7 +106,7 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
         return as_type(p.dtype, input(index, n, mask));
       };
       RowReduction largest({ReduceKind::kMax, p.dtype}, lanes, extent),
-          total({ReduceKind::kSum, p.dtype}, lanes, extent);
+          total({ReduceKind::kSum, p.dtype}, lanes, extent, context.target->vector_bits == 256);
       // Pass 1 stores the operand's values where they are computed, pass 2 their exponentials.
       const bool computed = keeps_row && !plain_load(value(make_int(0), 1, {}));
       auto keep = [&](PrimExpr i, PrimExpr x, const PrimExpr& mask) {
@@ -116,11 +116,16 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
         return computed ? load(row, in_row(i, n), mask) : value(i, n, mask);
       };
       // Where rows come from memory, pass 2, which otherwise only computes, asks for the next one.
-      auto keep_and_fetch = [&](PrimExpr i, PrimExpr x, const PrimExpr& mask) {
+      auto keep_and_fetch = [&](const PrimExpr& i, const PrimExpr& x, const PrimExpr& mask) {
         const PrimExpr first = value(i, 1, {});
         const LoadNode* from = out.buffer->streamed ? plain_load(first) : nullptr;
-        Stmt put = p.logarithm ? seq({}) : keep(i, std::move(x), mask);
-        return from ? seq({put, prefetch(from->buffer, from->index + extent)}) : put;
+        Stmt put = p.logarithm ? seq({}) : keep(i, x, mask);
+        if (!from) return put;
+        std::vector<Stmt> all{put};
+        const int bytes = x->dtype.lanes * p.dtype.bytes(), line = 64;
+        for (int at = 0; at < bytes; at += line)
+          all.push_back(prefetch(from->buffer, from->index + (extent + at / p.dtype.bytes())));
+        return seq(std::move(all));
       };
       Stmt pass1 = seq({largest.clear(), computed ? largest.accumulate(value, keep) : largest.accumulate(value)});
       return largest.scope(

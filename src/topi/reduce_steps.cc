@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace tilewright::topi {
 
@@ -58,11 +59,13 @@ PrimExpr Combine::across(const PrimExpr& vector) const {
   return across((*this)(shuffle({vector}, low), shuffle({vector}, high)));
 }
 
-RowReduction::RowReduction(Combine combine, int lanes, int64_t extent)
+RowReduction::RowReduction(Combine combine, int lanes, int64_t extent, bool together)
     : combine_(combine), lanes_(extent < lanes / 2 ? 1 : lanes), extent_(extent) {
   wide_ = static_cast<int>(std::clamp<int64_t>(extent / lanes_, 1, 4));
   acc_ = make_buffer("acc", combine.element.with_lanes(lanes_), wide_, Scope::kRegister);
   value_ = make_buffer("value", combine.element.with_lanes(lanes_), 1, Scope::kRegister);
+  if (together && wide_ > 1)
+    values_ = make_buffer("values", combine.element.with_lanes(lanes_ * wide_), 1, Scope::kRegister);
 }
 
 Stmt RowReduction::clear() const {
@@ -82,9 +85,21 @@ Stmt RowReduction::accumulate(const Element& element,
     if (also) body.push_back(also(i, value, mask));
     return seq(std::move(body));
   };
+  auto steps_together = [&](const PrimExpr& i) {
+    const PrimExpr values = load(values_, make_int(0));
+    std::vector<Stmt> body{store(values_, make_int(0), element(i, lanes_ * wide_, {}))};
+    for (int s = 0; s < wide_; ++s) {
+      std::vector<int> part(static_cast<size_t>(lanes_));
+      std::iota(part.begin(), part.end(), s * lanes_);
+      body.push_back(store(acc_, make_int(s), combine_(load(acc_, make_int(s)), shuffle({values}, part))));
+    }
+    if (also) body.push_back(also(i, values, {}));
+    return seq(std::move(body));
+  };
   std::vector<Stmt> body;
   if (vectors >= wide_)
     body.push_back(loop("j", vectors / wide_, [&](PrimExpr j) {
+      if (values_) return steps_together(j * (int64_t{wide_} * lanes_));
       std::vector<Stmt> steps;
       for (int s = 0; s < wide_; ++s) steps.push_back(step(s, j * (int64_t{wide_} * lanes_) + int64_t{s} * lanes_, {}));
       return seq(std::move(steps));
@@ -107,7 +122,10 @@ PrimExpr RowReduction::result() const {
   return combine_.across(parts[0]);
 }
 
-Stmt RowReduction::scope(Stmt body) const { return allocate(acc_, allocate(value_, std::move(body))); }
+Stmt RowReduction::scope(Stmt body) const {
+  if (values_) body = allocate(values_, std::move(body));
+  return allocate(acc_, allocate(value_, std::move(body)));
+}
 
 namespace {
 

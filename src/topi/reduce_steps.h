@@ -18,7 +18,8 @@ struct Combine {
 class RowReduction {
  public:
   using Element = std::function<tir::PrimExpr(tir::PrimExpr i, int lanes, const tir::PrimExpr& mask)>;
-  RowReduction(Combine combine, int lanes, int64_t extent);
+  // `together`: asks for as many elements at once as there are partial results, which suits long expressions.
+  RowReduction(Combine combine, int lanes, int64_t extent, bool together = false);
   tir::Stmt clear() const;
   // Can be called for several rows in turn; `also` receives each vector for another use (a store).
   tir::Stmt accumulate(
@@ -31,7 +32,7 @@ class RowReduction {
   Combine combine_;
   int lanes_, wide_;
   int64_t extent_;
-  tir::Buffer acc_, value_;
+  tir::Buffer acc_, value_, values_;
 };
 
 using RowStep = std::function<tir::Stmt(tir::PrimExpr i, int lanes, const tir::PrimExpr& mask)>;

@@ -59,6 +59,7 @@ TEST(Injective, MapsBroadcastsTransposes) {
   std::vector<Check> checks;
   for (Shape shape : {Shape{1000},
                       {7, 33},
+                      {70, 197},
                       {3, 4, 5},
                       {2, 64},
                       {1},
@@ -84,10 +85,25 @@ TEST(Injective, MapsBroadcastsTransposes) {
           },
           {}, context);
     });
-    checks.push_back({shape_str(shape), in, out, kernel, [=](const Memory& m, const Shape& i) {
-                        double x = m[flat_at(in, i)];
-                        return x * x;
-                      }});
+    auto square = [=](const Memory& m, const Shape& i) {
+      double x = m[flat_at(in, i)];
+      return x * x;
+    };
+    checks.push_back({shape_str(shape), in, out, kernel, square});
+    // Several vectors side by side: rows that they fill, that leave single vectors over, and that are divided among
+    // threads.
+    kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
+      InjectiveConfig config;
+      config.together = 4;
+      return injective(
+          out,
+          [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
+            tir::PrimExpr x = in.load(index, lanes, mask);
+            return x * x;
+          },
+          config, context);
+    });
+    checks.push_back({"together " + shape_str(shape), in, out, kernel, square});
     if (shape.size() != 2) continue;
     View row = in;  // the first column, broadcast along the rows
     row.strides[1] = 0;
