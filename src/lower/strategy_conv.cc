@@ -74,13 +74,16 @@ struct DirectBlocks {
   }
 };
 
-// Several groups within a block of channels.
+// Several groups within a block of channels, or one that fills it.
 struct NarrowGroups {
   using Config = topi::NarrowGroupsConfig;
   static std::optional<topi::Conv2dProblem> site(const Problem& p) {
-    if (!p.anchor.direct() || !has_tiles(p) || !holds_narrow_groups(p)) return std::nullopt;
+    if (!p.anchor.direct() || !has_tiles(p)) return std::nullopt;
     const topi::Conv2dProblem c = conv2d_problem(p);
-    if (!topi::is_narrow_group(c.in_channels / c.groups, c.out_channels / c.groups, c.lanes)) return std::nullopt;
+    const int64_t in = c.in_channels / c.groups;
+    const bool fills_block = c.groups > 1 && in == c.lanes && c.split == 1 && !c.plain_data;
+    if (!holds_narrow_groups(p) && !fills_block) return std::nullopt;
+    if (!topi::is_narrow_group(in, c.out_channels / c.groups, c.lanes)) return std::nullopt;
     return c;
   }
   static std::vector<Config> configs(const Problem& p, const topi::Conv2dProblem& c, size_t most) {

@@ -29,9 +29,12 @@ inline std::span<const char* const> config_names(HeldTaps) {
 struct DepthwiseConfig {
   int tile_width = 7;  // adjacent output pixels accumulated together
   HeldTaps held = HeldTaps::kAll;
+  int tile_height = 1;  // rows of them
   bool operator==(const DepthwiseConfig&) const = default;
   static constexpr auto fields() {
-    return std::tuple{field("tile_width", &DepthwiseConfig::tile_width), field("held", &DepthwiseConfig::held)};
+    using C = DepthwiseConfig;
+    return std::tuple{field("tile_width", &C::tile_width), field("held", &C::held),
+                      field("tile_height", &C::tile_height)};
   }
 };
 

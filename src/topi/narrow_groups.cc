@@ -16,6 +16,8 @@ using namespace tir;
 namespace {
 
 int64_t group_width(const Conv2dProblem& p) { return p.in_channels / p.groups; }
+// A group fills a block: all lanes take the same channel, by a broadcast from memory, and there are no shuffles.
+bool fills_block(const Conv2dProblem& p) { return group_width(p) == p.lanes; }
 // Groups of 12 channels do not end at block borders: a lane's group may extend into the previous or next block.
 bool crosses_blocks(const Conv2dProblem& p) { return p.lanes % group_width(p) != 0; }
 
@@ -47,6 +49,10 @@ double narrow_tile_cycles(const Conv2dProblem& p, const NarrowGroupsConfig& c, i
     const double crossing = std::max({sums / fmas, (2 * pixels_in * w + w * kw) / loads, 4.4 * w * kw});
     return static_cast<double>(p.kernel_height) * (crossing + 1 + kw * w / 4) + 24 + 2 * pixels / fmas;
   }
+  if (fills_block(p)) {
+    const double row = std::max({sums / fmas, 0.7 * pixels_in * w + w * kw / loads, 4.4 * w * kw});
+    return static_cast<double>(p.kernel_height) * (row + 1 + kw * w / 4) + 24 + 2 * pixels / fmas;
+  }
   const double shuffles = pixels_in * w * (1 + moves);
   // Shuffles, one per cycle, share a port with multiplies.
   const double row = std::max({sums / fmas, (sums + shuffles) / (1.5 * fmas), shuffles, 4.4 * w * kw,
@@ -67,7 +73,10 @@ double image_cycles(const Conv2dProblem& p, const NarrowGroupsConfig& c, const T
 }  // namespace
 
 bool is_narrow_group(int64_t in, int64_t out, int64_t lanes) {
-  return in == out && in > 1 && in < lanes && (lanes % in == 0 || (in == 12 && lanes == 16));
+  // A group that fills a block has direct's kernel, too; of AVX2's, where each broadcast is an instruction and costs
+  // more than the one multiply-add that direct's follows it with. With 512 bits it is an operand of the multiply-add.
+  const bool held = in < lanes ? lanes % in == 0 || (in == 12 && lanes == 16) : in == lanes && lanes == 8;
+  return in == out && in > 1 && held;
 }
 
 std::vector<NarrowGroupsConfig> narrow_groups_configs(const Conv2dProblem& p, const Target& target, size_t most) {
@@ -227,7 +236,7 @@ struct NarrowGroupsKernel {
                     int64_t x) const {
     const PrimExpr at_pixel = row + (r * p.stride_height * in.height + x * in.width);
     PrimExpr block;
-    if (!crosses_blocks(p)) block = widened(load(data.buffer, ramp(at_pixel, 1, v)));
+    if (!crosses_blocks(p) && !fills_block(p)) block = widened(load(data.buffer, ramp(at_pixel, 1, v)));
     for (int64_t i = 0; i < c.channels; ++i) {
       std::vector<Stmt> uses;
       for (int64_t k = 0; k < p.kernel_width; ++k)
@@ -238,9 +247,10 @@ struct NarrowGroupsKernel {
                     multiply_add(load(pixel, make_int(0)), load(tap, make_int(k * c.channels + i)), load(t.acc, at))));
         }
       if (uses.empty()) return;
-      steps->push_back(
-          store(pixel, make_int(0),
-                crosses_blocks(p) ? own_element(t.block, at_pixel, first + i) : own_channel(block, first + i)));
+      steps->push_back(store(pixel, make_int(0),
+                             fills_block(p)      ? everywhere(load(data.buffer, at_pixel + (first + i)))
+                             : crosses_blocks(p) ? own_element(t.block, at_pixel, first + i)
+                                                 : own_channel(block, first + i)));
       steps->insert(steps->end(), uses.begin(), uses.end());
     }
   }
@@ -270,11 +280,13 @@ struct NarrowGroupsKernel {
     for (int64_t group = -block.start; group < block.lanes; group += width_of_group) {
       const int64_t from = group + channel, others = from < 0 ? -1 : from / v;
       const PrimExpr element = load(data.buffer, at_pixel + (others * in.block + (from - others * v)));
-      take(std::max<int64_t>(0, group),
-           broadcast(element->dtype == vector.element() ? element : cast(vector.element(), element), v));
+      take(std::max<int64_t>(0, group), everywhere(element));
     }
     if (block.lanes < v) take(block.lanes, make_const(vector, 0));
     return out;
+  }
+  PrimExpr everywhere(const PrimExpr& element) const {
+    return broadcast(element->dtype == vector.element() ? element : cast(vector.element(), element), v);
   }
   PrimExpr widened(const PrimExpr& value) const { return value->dtype == vector ? value : cast(vector, value); }
 };

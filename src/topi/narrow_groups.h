@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped convolution on channel-blocked activations in which a block of channels holds several groups: each output
-// lane gets its own group's input channel by a shuffle of the pixel's block; a shuffled pixel is used by all taps of a
-// row that it meets. Groups of 12, which cross block borders, read it from memory. Padding is the input's halo.
+// Grouped convolution on channel-blocked activations in which a block of channels holds one group or several: each
+// output lane gets its own group's input channel by a shuffle of the pixel's block; a shuffled pixel is used by all
+// taps of a row that it meets. Groups of 12, which cross block borders, and groups of a whole block read it from
+// memory. Padding is the input's halo.
 #pragma once
 #include "topi/conv2d_nchwc.h"
 
@@ -18,7 +19,7 @@ struct NarrowGroupsConfig {
   }
 };
 
-// Whether the kernel supports these numbers of channels per group: a block of `lanes` holds several groups, or parts of
+// Whether the kernel supports these numbers of channels per group: a block of `lanes` holds whole groups, or parts of
 // two.
 bool is_narrow_group(int64_t in, int64_t out, int64_t lanes);
 

@@ -80,13 +80,13 @@ TYPED_TEST(Configs, OnlyTheCanonicalTextIsRead) {
 
 TEST(ConfigText, SaysEveryField) {
   EXPECT_EQ(to_text(GemmConfig{6, 2, 4, false}), "mr=6 nr=2 k_unroll=4 dots=false");
-  EXPECT_EQ(to_text(DepthwiseConfig{7, HeldTaps::kRow}), "tile_width=7 held=row");
+  EXPECT_EQ(to_text(DepthwiseConfig{7, HeldTaps::kRow}), "tile_width=7 held=row tile_height=1");
 }
 
 TEST(ConfigText, SeveralSideBySide) {
-  const DepthwisePhaseConfigs phases{{7, HeldTaps::kRow}, {3, HeldTaps::kAll}};
+  const DepthwisePhaseConfigs phases{{7, HeldTaps::kRow}, {3, HeldTaps::kAll, 2}};
   const std::string text = to_text(phases);
-  EXPECT_EQ(text, "tile_width=7 held=row; tile_width=3 held=all");
+  EXPECT_EQ(text, "tile_width=7 held=row tile_height=1; tile_width=3 held=all tile_height=2");
   EXPECT_EQ(parse_configs<DepthwiseConfig>(text), phases);
   for (const std::string& bad : {text + "; ", text + ";", "; " + text})
     EXPECT_FALSE(parse_configs<DepthwiseConfig>(bad));

@@ -120,8 +120,8 @@ void check_depthwise(const std::vector<DepthwiseCase>& cases,
       inputs.push_back(filled(data, 1, [=](const Shape& i) { return i[1] * v + i[4] < q.c; }));
       inputs.push_back(copy_of(pack_depthwise_weights(filter, static_cast<int>(v))));
       Memory values = inputs[0];
-      checks.push_back({format("c{} {}x{} k{} s{} d{} w{} held {}", q.c, q.h, q.w, q.k, q.s, q.d, config.tile_width,
-                               static_cast<int>(config.held)),
+      checks.push_back({format("c{} {}x{} k{} s{} d{} {}x{} held {}", q.c, q.h, q.w, q.k, q.s, q.d, config.tile_height,
+                               config.tile_width, static_cast<int>(config.held)),
                         out, std::move(inputs), kernel,
                         [=](const Shape& i) {
                           double sum = 0;
@@ -154,12 +154,13 @@ TEST(Depthwise, AgainstLoops) {
 }
 
 TEST(Depthwise, EveryWayToHoldTaps) {
-  check_depthwise(
-      {{1, 20, 9, 11, 3, 2, 1, 1}, {1, 17, 8, 13, 5, 1, 2, 4}, {1, 160, 53, 67, 3, 1, 1, 1}},
-      [](const DepthwiseProblem&) {
-        return std::vector<DepthwiseConfig>{
-            {3, HeldTaps::kAll}, {4, HeldTaps::kRow}, {5, HeldTaps::kRow}, {1, HeldTaps::kRow}, {4, HeldTaps::kOne}};
-      });
+  check_depthwise({{1, 20, 9, 11, 3, 2, 1, 1}, {1, 17, 8, 13, 5, 1, 2, 4}, {1, 160, 53, 67, 3, 1, 1, 1}},
+                  [](const DepthwiseProblem&) {
+                    return std::vector<DepthwiseConfig>{
+                        {3, HeldTaps::kAll},    {4, HeldTaps::kRow},    {5, HeldTaps::kRow},    {1, HeldTaps::kRow},
+                        {4, HeldTaps::kOne},    {2, HeldTaps::kAll, 2}, {3, HeldTaps::kRow, 3}, {4, HeldTaps::kRow, 2},
+                        {2, HeldTaps::kOne, 4}, {2, HeldTaps::kRow, 60}};
+                  });
 }
 
 // Several groups in a block of channels, with every shape of tile: whole ones, tails of both axes, channels held in
@@ -172,12 +173,18 @@ TEST(NarrowGroups, EveryTile) {
                                                                           {4, 3, 2, 1},
                                                                           {v / 2, 3, 1, 2},
                                                                           {v / 2, 1, 2, 1},
+                                                                          {v, 3, 1, 1},
+                                                                          {v, 3, 2, 1},
+                                                                          {v, 3, 1, 2},
                                                                           {12, 3, 1, 1},
                                                                           {12, 3, 2, 1},
                                                                           {12, 1, 1, 1}}) {
-    if (!is_narrow_group(width, width, v)) continue;  // a block of the narrowest vectors holds one group of 4
+    if (!is_narrow_group(width, width, v)) continue;  // 12 beside blocks of 8, 16 beside blocks of 16
     // Groups of 12: five, so that one begins in the last block and none behind it.
-    const int64_t c = v % width == 0 ? 2 * v - width : 5 * width, pad = d * (k / 2), blocks = ceil_div(c, v);
+    const int64_t c = width == v       ? 3 * v
+                      : v % width == 0 ? 2 * v - width
+                                       : 5 * width,
+                  pad = d * (k / 2), blocks = ceil_div(c, v);
     Conv2dProblem p;
     p.batch = n, p.in_channels = p.out_channels = c, p.groups = c / width, p.lanes = static_cast<int>(v);
     p.in_height = h, p.in_width = w, p.kernel_height = p.kernel_width = k, p.stride_height = p.stride_width = s;
@@ -241,6 +248,19 @@ TEST(Depthwise, RowsOfTheWindowStayInRegistersWhereAllDoNotFit) {
   EXPECT_EQ(held(5, narrow), HeldTaps::kRow);
   EXPECT_EQ(held(7, narrow), HeldTaps::kRow);
   EXPECT_EQ(held(15, narrow), HeldTaps::kOne);
+}
+
+// Two multiply-adds a cycle that take four cycles each: fewer than eight sums wait for each other.
+TEST(Depthwise, RowsTakeTurnsWhereOneHasTooFewSums) {
+  Target target = host_target();
+  target.vector_bits = 256, target.vector_registers = 16, target.machine = machine_model_of("znver3");
+  for (int64_t width : {6, 11, 12, 15}) {
+    const DepthwiseConfig c = default_config(problem_of({1, 64, 24, width, 5, 1, 1, 2}, 8), target);
+    EXPECT_GE(c.tile_height * c.tile_width, 8) << width;
+    EXPECT_GT(c.tile_height, 1) << width;
+  }
+  target.vector_bits = 512, target.vector_registers = 32, target.machine = machine_model_of("znver4");
+  EXPECT_EQ(default_config(problem_of({1, 64, 24, 12, 5, 1, 1, 2}, 16), target).tile_height, 1);
 }
 
 TEST(Conv2dTranspose, AgainstLoops) {
