@@ -51,7 +51,10 @@ topi::Conv2dProblem conv2d_problem(const Problem& p) {
   problem.in_channels = problem.plain_data ? data[1] : attrs.in_channels.value_or(data[1] * data[4]);
   problem.out_channels = attrs.channels.value_or(out[1] * out[4]);
   problem.groups = attrs.groups;
-  if (has_words(p)) problem.word = static_cast<int>(topi::word_elements(p.arg_dtype(0)));
+  if (has_words(p)) {
+    problem.word_of = p.arg_dtype(0);
+    problem.word = static_cast<int>(topi::word_elements(problem.word_of));
+  }
   if (const auto part = static_cast<int>(p.arg_shape(1).back()); !problem.plain_data && part < problem.lanes) {
     problem.split = problem.lanes / part;
     problem.lanes = part;

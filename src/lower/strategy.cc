@@ -37,8 +37,8 @@ bool has_tiles(const Problem& p) {
 
 bool has_words(const Problem& p) {
   const DataType x = p.arg_dtype(0), w = p.arg_dtype(1), out = as_tensor(p.anchor.expr->type)->dtype;
-  const bool bytes = x == kUInt8 && w == kInt8 && out == kInt32;
-  return (bytes || (x == kBFloat16 && w == kBFloat16 && out == kFloat32)) && p.constant(1);
+  const bool integers = ((x == kUInt8 && w == kInt8) || (x == kInt16 && w == kInt16)) && out == kInt32;
+  return (integers || (x == kBFloat16 && w == kBFloat16 && out == kFloat32)) && p.constant(1);
 }
 
 bool Problem::constant(size_t i) const {

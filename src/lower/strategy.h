@@ -59,8 +59,8 @@ struct Problem {
 bool whole_group(const Problem& problem);
 // Whether register tiles can compute a product: operands have one dtype, accumulated in one as wide as the result.
 bool has_tiles(const Problem& problem);
-// Whether they compute it in words (topi/words.h): unsigned bytes by constant signed ones, in int32, or bfloat16 by
-// constant bfloat16, in float32.
+// Whether they compute it in words (topi/words.h): unsigned bytes by constant signed ones, or int16 by constant int16,
+// in int32, or bfloat16 by constant bfloat16, in float32.
 bool has_words(const Problem& problem);
 // The product of an activation and a constant matrix that is packed into panels; nothing for other anchors.
 std::optional<topi::GemmProblem> packed_product(const Problem& problem);

@@ -31,7 +31,11 @@ bool whole_numbers(const Tensor& weights) {
   return std::all_of(values.begin(), values.end(), [](float v) { return v == std::nearbyint(v); });
 }
 
-bool transforms(const Problem& p) { return has_tiles(p) && (p.arg_dtype(0) == kFloat32 || p.arg_dtype(0) == kFloat64); }
+bool transforms(const Problem& p, bool volume) {
+  const DataType data = p.arg_dtype(0);
+  if (!volume && has_words(p)) return data == kUInt8;
+  return has_tiles(p) && (data == kFloat32 || data == kFloat64);
+}
 
 // Presents a volume to a kernel whose tiles lie in planes: depth and height are swapped, so that taps along the depth
 // alone become taps of rows.
@@ -93,7 +97,7 @@ template <int tile, bool volume>
 struct Winograd {
   using Config = topi::WinogradConfig;
   static std::optional<WinogradSite> site(const Problem& p) {
-    if (p.target.strict_math || !p.anchor.direct() || !transforms(p)) return std::nullopt;
+    if (p.target.strict_math || !p.anchor.direct() || !transforms(p, volume)) return std::nullopt;
     if constexpr (volume) {
       if (!is_blocked_volume(p)) return std::nullopt;
       const topi::Conv2dProblem c = volume_problem(p);
@@ -104,6 +108,10 @@ struct Winograd {
     } else {
       if (p.arg_shape(0).size() != 5 || !p.constant(1)) return std::nullopt;
       const topi::Conv2dProblem c = conv2d_problem(p);
+      if (c.words()) {
+        if (tile != 2 || !topi::winograd_of_bytes(c, p.target)) return std::nullopt;
+        return WinogradSite{c, {}, false, weights_from_memory(p.graph), 2, 2, kInt32};
+      }
       if (!has_winograd<tile>(c) || p.arg_shape(1) != topi::packed_weight_shape(c)) return std::nullopt;
       return winograd_site(p, tile, c, {}, false, p.input(1).data);
     }

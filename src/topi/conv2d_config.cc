@@ -84,7 +84,8 @@ int64_t steps_of_tap(const Conv2dProblem& p) {
 
 double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
   Conv2dLoops l = conv2d_loops(p, c);
-  Target machine = p.words() ? for_words(target, p.word == 2 ? kBFloat16 : kUInt8) : target;
+  Target machine = p.words() ? for_words(target, p.word_of) : target;
+  const int words = p.words() ? word_products(target, p.word_of) : 0;
   if (p.split > 1) machine.vector_bits /= p.split;
   const ConvAxis depth = planes_of(p);
   double steps = static_cast<double>(steps_of_tap(p)) * depth.mean_taps(depth.out, 1);
@@ -100,10 +101,10 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   auto row = [&](double cols) {
     double panel = static_cast<double>(l.panel) * 4 * cols;
     double cycles =
-        l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps * columns, panel, machine, p.words());
+        l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps * columns, panel, machine, words);
     if (l.width_tail)
       cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps * tail_columns, panel, machine,
-                            p.words());
+                            words);
     return cycles;
   };
   double cycles = ((l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0))) *
@@ -192,7 +193,7 @@ namespace {
 template <class F>
 void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flatten, F visit) {
   int64_t oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
-  const Target machine = p.words() ? for_words(target, p.word == 2 ? kBFloat16 : kUInt8) : target;
+  const Target machine = p.words() ? for_words(target, p.word_of) : target;
   for (int flat = 0; flat <= (may_flatten ? 1 : 0); ++flat) {
     int64_t height = flat ? 1 : p.out_height, width = flat ? p.out_height * p.out_width : p.out_width;
     for (int nr = 1; nr <= std::min<int64_t>(oc_blocks, 6); ++nr)

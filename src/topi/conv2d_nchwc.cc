@@ -273,7 +273,7 @@ class Conv2dKernel {
   Stmt tile(const Image& image, const PrimExpr& group, const PrimExpr& oc0, const PrimExpr& h0, const PrimExpr& w0,
             int width, int cols, bool half) const {
     RegisterTile acc(c_.tile_height * width, cols, vector_, half ? v_ / 2 : v_);
-    acc.of_words(p_.words());
+    acc.of_words(p_.word);
     Tile t{image, group, oc0, h0, w0, width, cols, acc};
     const int64_t group_step = p_.split > 1    ? 0
                                : p_.plain_data ? p_.in_channels / p_.groups * from_.channel

@@ -22,9 +22,10 @@ struct Conv2dProblem {
   // blocks of data and output are this many times wider than `lanes`, for groups that end within a block
   int split = 1;
   bool plain_data = false;  // data is (N, C, [D,] H, W): first layers with few channels
-  // > 0: elements of a word. Data are uint8 or bfloat16, weights words (words.h): channels of a block or, with plain
-  // data, undilated taps of a row.
+  // > 0: elements of a word. Data are uint8, int16 or bfloat16 (word_of), weights words (words.h): channels of a block
+  // or, with plain data, undilated taps of a row.
   int word = 0;
+  DataType word_of = kUInt8;
   bool words() const { return word > 0; }
 };
 

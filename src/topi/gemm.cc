@@ -130,7 +130,7 @@ class GemmKernel {
     const int cols = static_cast<int>(ceil_div(valid, v_));
     const int64_t rest = valid - int64_t{cols - 1} * v_;
     RegisterTile acc(rows, cols, vector_, ends_in_half(valid, v_, *context_.target) ? v_ / 2 : v_);
-    acc.of_words(p_.words());
+    acc.of_words(p_.words() ? static_cast<int>(word_elements(p_.dtype)) : 0);
     // The last word of bytes may be partial.
     const int64_t a_step = p_.words() ? word_elements(p_.dtype) : 1, part = p_.in_words % a_step,
                   whole = p_.k - (part ? 1 : 0);

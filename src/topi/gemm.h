@@ -18,7 +18,8 @@ struct GemmProblem {
   int64_t row_stride = 0;  // of A, in elements; matters for cache set aliasing
   MatrixB b = MatrixB::kPacked;
   DataType dtype = kFloat32;
-  // > 0: A has rows of this many uint8 or bfloat16 (dtype), k counts words of them, and B is packed in words (words.h)
+  // > 0: A has rows of this many uint8, int16 or bfloat16 (dtype), k counts words of them, and B is packed in words
+  // (words.h)
   int64_t in_words = 0;
   int panel = 0;  // kPacked: panel width of B in vectors, if shared with other kernels; 0: the tile's
   bool words() const { return in_words > 0; }

@@ -41,7 +41,8 @@ Rows column_of_rows(const GemmProblem& p, const GemmConfig& c, double cols, cons
   const double k = static_cast<double>(p.k), panel = k * lanes_of(p, target) * panel_vectors(p, c) * 4;
   auto tiles = [&](int64_t m) {
     const int64_t whole = m / c.mr;
-    double cycles = static_cast<double>(whole) * tile_cycles(c.mr, cols, k, panel, target, p.words());
+    double cycles = static_cast<double>(whole) *
+                    tile_cycles(c.mr, cols, k, panel, target, p.words() ? word_products(target, p.dtype) : 0);
     if (m % c.mr) cycles += tile_cycles(static_cast<int>(m % c.mr), cols, k, panel, target);
     return cycles;
   };

@@ -21,8 +21,8 @@ RegisterTile::RegisterTile(int rows, int cols, DataType vector, int last_lanes, 
       narrow_a_(make_buffer("narrow_a", last_, 1, Scope::kRegister)),
       narrow_b_(make_buffer("narrow_b", last_, cols / period_, Scope::kRegister)) {}
 
-RegisterTile& RegisterTile::of_words(bool words) {
-  words_ = words;
+RegisterTile& RegisterTile::of_words(int elements) {
+  words_ = elements;
   auto of_operands = [&](Buffer* buffer) {
     const DataType dtype = operand().with_lanes((*buffer)->dtype.lanes);
     *buffer = make_buffer((*buffer)->name, dtype, (*buffer)->size, Scope::kRegister);
@@ -44,7 +44,10 @@ Stmt RegisterTile::set(int row, int col, PrimExpr value) const {
 
 PrimExpr RegisterTile::sum_of(const PrimExpr& a, const PrimExpr& b, const PrimExpr& sum) const {
   if (!words_) return multiply_add(a, b, sum);
-  return intrinsic(vector_.is_float() ? Intrinsic::k_dot2_bfloat16 : Intrinsic::k_dot4, {sum, a, b});
+  const Intrinsic of = vector_.is_float() ? Intrinsic::k_dot2_bfloat16
+                       : words_ == 2      ? Intrinsic::k_dot2
+                                          : Intrinsic::k_dot4;
+  return intrinsic(of, {sum, a, b});
 }
 
 Stmt RegisterTile::clear() const {
@@ -117,7 +120,7 @@ void prefetch_ahead(std::vector<Stmt>* body, const Buffer& buffer, const PrimExp
 
 bool tile_fits(int rows, int cols, const Target& target) { return rows * cols + cols + 1 <= target.vector_registers; }
 
-double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target, bool words) {
+double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target, int words) {
   const MachineModel& machine = target.machine;
   const int bits = target.vector_bits;
   const double fmas = machine.fmas_per_cycle(bits), loads = machine.loads_per_cycle(bits);
@@ -131,7 +134,8 @@ double tile_cycles(int rows, double cols, double steps, double panel_bytes, cons
   const double row_cost = bits < 512 ? 0.7 : loads > 1 ? 0.57 : 0.5;
   // An accumulator can be updated every 4 cycles; the excess models contention between units.
   const double latency = bits >= 512 && fmas > 1 ? 4.6 : 4.2;
-  double step = std::max({rows * cols / fmas, cols / loads + rows * row_cost, latency, column_bytes / rate});
+  double step =
+      std::max({rows * cols * std::max(words, 1) / fmas, cols / loads + rows * row_cost, latency, column_bytes / rate});
   if (words) step += 0.15 * (rows + cols) / (bits >= 512 ? fmas : 1);
   return steps * (step + 0.15) + 30 + 2.0 * rows * cols / fmas;
 }

@@ -11,8 +11,9 @@ class RegisterTile {
   // `vector` is the accumulator's dtype with lanes. The last column may have fewer lanes (`last_lanes`), or the last of
   // every `period` columns: b is then called for as many, and drain returns whole vectors padded with zeros.
   RegisterTile(int rows, int cols, DataType vector, int last_lanes = 0, int period = 0);
-  // Over words (words.h): sums of int32 over four bytes, a's unsigned, b's signed, or of float32 over two bfloat16.
-  RegisterTile& of_words(bool words = true);
+  // Over words (words.h) of so many elements, 0: none: sums of int32 over four bytes, a's unsigned, b's signed, or over
+  // two halves, or of float32 over two bfloat16.
+  RegisterTile& of_words(int elements);
   int lanes(int col) const { return col % period_ == period_ - 1 ? last_.lanes : vector_.lanes; }
   int rows() const { return rows_; }
   int cols() const { return cols_; }
@@ -29,7 +30,7 @@ class RegisterTile {
 
  private:
   int rows_, cols_, period_;
-  bool words_ = false;
+  int words_ = 0;
   DataType vector_, last_;
   DataType operand() const;  // an element of a or b
   tir::PrimExpr sum_of(const tir::PrimExpr& a, const tir::PrimExpr& b, const tir::PrimExpr& sum) const;
@@ -50,8 +51,9 @@ void prefetch_ahead(std::vector<tir::Stmt>* body, const tir::Buffer& buffer, con
 
 // Whether such a tile fits the registers.
 bool tile_fits(int rows, int cols, const Target& target);
-// Cycles of one tile: `steps` reduction steps, with column vectors streaming from a panel of panel_bytes. `words`: a
-// row's element takes a separate load, since dot4 has no broadcast memory operand.
-double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target, bool words = false);
+// Cycles of one tile: `steps` reduction steps, with column vectors streaming from a panel of panel_bytes. `words`: how
+// many instructions multiply a word, 0: there are none; a row's element takes a separate load, since dot4 has no
+// broadcast memory operand.
+double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target, int words = 0);
 
 }  // namespace tilewright::topi

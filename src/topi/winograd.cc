@@ -44,7 +44,11 @@ struct WinogradKernel {
   const KernelContext& context;
   const WinogradLoops l = winograd_loops(p, c);
   const int v = p.lanes;
-  const DataType vector = data.dtype().with_lanes(v);
+  // Of the products and the result, and of the transformed data. Bytes (p.words()) are transformed as halves, of which
+  // scratch has two in a word.
+  const DataType vector = (p.words() ? kInt32 : data.dtype()).with_lanes(v),
+                 transformed = p.words() ? kInt16.with_lanes(v) : vector;
+  const int stored = static_cast<int>(l.block);  // elements of scratch for a block of channels
   const Buffer scratch = context.scratch;
   const PixelStrides in = pixel_strides(data, false), result = pixel_strides(out, false);
   const int64_t products_at = l.points * l.data_stride;  // offset of the products
@@ -102,24 +106,27 @@ struct WinogradKernel {
                           w0 * (p.stride_width * in.width) +
                           (data.offset - p.pad_top * in.height - p.pad_left * in.width);
         return bind("from", origin, [&](PrimExpr from) {
-          return bind("to", icb * (l.slots * c.block_tiles * v) + (slot * count + tile) * v, [&](PrimExpr to) {
-            std::vector<Stmt> phases;
-            for (int y = 0; y < l.down.stride; ++y)
-              for (int x = 0; x < l.across.stride; ++x)
-                phases.push_back(transform_tile(
-                    l.down.data(y), l.across.data(x), vector,
-                    [&](int i, int j) {
-                      return load(data.buffer,
-                                  ramp(from + (i * step_h + y * in.height + j * step_w + x * in.width), 1, v));
-                    },
-                    [&](int i, int j, PrimExpr value) {
-                      const int64_t phase = y * l.across.phases(j) + x;
-                      const int64_t place = (i * l.across.transform.products() + j) * l.data_stride +
-                                            phase * (l.ic_blocks * l.slots * c.block_tiles * v);
-                      return store(scratch, ramp(to + place, 1, v), value);
-                    }));
-            return seq(std::move(phases));
-          });
+          return bind(
+              "to", icb * (l.slots * c.block_tiles * stored) + (slot * count + tile) * stored, [&](PrimExpr to) {
+                std::vector<Stmt> phases;
+                for (int y = 0; y < l.down.stride; ++y)
+                  for (int x = 0; x < l.across.stride; ++x)
+                    phases.push_back(transform_tile(
+                        l.down.data(y), l.across.data(x), transformed,
+                        [&](int i, int j) {
+                          PrimExpr pixel = load(
+                              data.buffer, ramp(from + (i * step_h + y * in.height + j * step_w + x * in.width), 1, v));
+                          return p.words() ? cast(transformed, pixel) : pixel;
+                        },
+                        [&](int i, int j, PrimExpr value) {
+                          const int64_t phase = y * l.across.phases(j) + x;
+                          const int64_t place = (i * l.across.transform.products() + j) * l.data_stride +
+                                                phase * (l.ic_blocks * l.slots * c.block_tiles * stored);
+                          return store(scratch, ramp(to + place, 1, stored),
+                                       reinterpret(vector.with_lanes(stored), value));
+                        }));
+                return seq(std::move(phases));
+              });
         });
       });
     });
@@ -178,22 +185,22 @@ struct WinogradKernel {
   Stmt sum_of_channels(const RegisterTile& acc, const PrimExpr& blocks, const PrimExpr& data_at,
                        const PrimExpr& weights_at, const PrimExpr& ahead, int64_t hints) const {
     const int unroll = c.ic_unroll;
-    const int64_t row = int64_t{acc.cols()} * v, line = 64 / static_cast<int64_t>(data.dtype().bytes());
+    const int64_t row = int64_t{acc.cols()} * v, line = 64 / static_cast<int64_t>(vector.element().bytes());
     return loop("icb", make_int(0), blocks, [&](PrimExpr icb) {
-      const int64_t block_steps = v / unroll;
+      const int64_t block_steps = stored / unroll;
       PrimExpr steps = l.last_steps == block_steps || l.ic_blocks == 1
                            ? make_int(l.last_steps)
                            : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(l.last_steps), make_int(block_steps));
       return bind("steps", steps, [&](PrimExpr steps) {
         return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
-          PrimExpr data_k = data_at + (icb * (l.slots * c.block_tiles * v) + ic * unroll);
-          PrimExpr weights_k = weights_at + (icb * (v * row) + ic * (unroll * row));
-          PrimExpr ahead_k = ahead + (icb * (v / unroll) + ic) * (hints);
+          PrimExpr data_k = data_at + (icb * (l.slots * c.block_tiles * stored) + ic * unroll);
+          PrimExpr weights_k = weights_at + (icb * (stored * row) + ic * (unroll * row));
+          PrimExpr ahead_k = ahead + (icb * (stored / unroll) + ic) * (hints);
           std::vector<Stmt> body;
           for (int64_t i = 0; l.prefetches && i < hints / line; ++i)
             body.push_back(prefetch(weights.buffer, ahead_k + i * line));
           for (int u = 0; u < unroll; ++u) {
-            body.push_back(acc.step([&](int r) { return load(scratch, data_k + (int64_t{r} * v + u)); },
+            body.push_back(acc.step([&](int r) { return load(scratch, data_k + (int64_t{r} * stored + u)); },
                                     [&](int col) {
                                       return load(weights.buffer,
                                                   ramp(weights_k + (u * row + int64_t{col} * v), 1, acc.lanes(col)));
@@ -209,11 +216,12 @@ struct WinogradKernel {
   Stmt multiply(PrimExpr point, PrimExpr blocks, PrimExpr weights_at, PrimExpr turn, PrimExpr count, int rows, int cols,
                 bool half) const {
     RegisterTile acc(rows, cols, vector, half ? v / 2 : v);
+    acc.of_words(p.words() ? 2 : 0);
     const int unroll = c.ic_unroll;
     const int64_t row = int64_t{cols} * v;  // weights of one input channel
     // Spreads the reads of weights from memory: each pass
     // over a panel prefetches its share of the next panel.
-    const int64_t line = 64 / static_cast<int64_t>(data.dtype().bytes()),
+    const int64_t line = 64 / static_cast<int64_t>(vector.element().bytes()),
                   lines = ceil_div(unroll * row, line * l.turns);
     // With a single pass, the prefetch distance is a thousand cycles, longer than memory latency.
     const int64_t distance = std::min<int64_t>(192, 1000 / rows) * line;
@@ -225,7 +233,7 @@ struct WinogradKernel {
       ahead = weights_at + blocks * (p.kernel_depth * v * row) +
               turn * blocks * (p.kernel_depth * v / unroll * lines * line);
     const PrimExpr first = turn * c.rows;
-    return bind("row_at", point * l.data_stride + first * v, [&](PrimExpr row_at) {
+    return bind("row_at", point * l.data_stride + first * stored, [&](PrimExpr row_at) {
       auto sum = [&](const PrimExpr& data_at, const PrimExpr& weights_at, const PrimExpr& ahead) {
         return sum_of_channels(acc, blocks, data_at, weights_at, ahead, lines * line);
       };
@@ -302,6 +310,8 @@ struct WinogradKernel {
           const int64_t down = i * l.dilation_height, right = j * l.dilation_width;
           const PrimExpr column = w0 + right;
           const Index index = pixel_index(out, n, oc, plane, h0 + down, column, make_int(0));
+          // The weights of words are whole numbers: twice F(2,3)'s along both axes.
+          if (p.words()) value = floordiv(value, make_const(vector, kWinogradWordScale * kWinogradWordScale));
           Stmt one = store(out.buffer, ramp(out_at + (down * result.height + right * result.width), 1, v),
                            epilogue(value, index, {}));
           if (!cut_columns || (j == 0 && !uneven_columns)) return one;

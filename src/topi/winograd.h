@@ -27,6 +27,9 @@ struct WinogradConfig {
 // Requires one group and blocked data; each axis must have kernel 1 and stride 1, or a kernel for which F exists with
 // the tile, larger than the stride, which is 1 or, without dilation, 2.
 bool winograd_applies(const Conv2dProblem& problem, int tile_height, int tile_width);
+// Whether bytes by bytes (words of kUInt8) gain by it on this target: F(2,3) in int16 and int32, exact, where a word of
+// bytes takes several instructions and a pair of halves one. Weights are int8 then, transformed ones words of int32.
+bool winograd_of_bytes(const Conv2dProblem& problem, const Target& target);
 // The best block sizes and register tiles for this tile size, at most `most`; uneven splits over threads are included
 // in the cost. `weights_from_memory`: the model's weights do not stay in the caches between runs.
 std::vector<WinogradConfig> winograd_configs(const Conv2dProblem& problem, int tile_height, int tile_width,
@@ -45,8 +48,8 @@ Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, b
 // The halo that tiles at the output's edge read beyond the padding.
 HaloNeed winograd_halo(const Conv2dProblem& problem, const WinogradConfig& config);
 int64_t winograd_scratch_bytes(const Conv2dProblem& problem, const WinogradConfig& config, DataType dtype = kFloat32);
-// The transformed weights, float32 or float64 (tiles of output channels, points, phases, input channels, blocks of a
-// tile, v), computed in double from those of conv2d_nchwc (packed_weight_shape).
+// The transformed weights, float32, float64 or words (tiles of output channels, points, phases, input channels, blocks
+// of a tile, v), computed in double from those of conv2d_nchwc (packed_weight_shape of elements).
 std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& problem, const WinogradConfig& config);
 Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& problem, const WinogradConfig& config);
 

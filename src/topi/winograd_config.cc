@@ -5,6 +5,7 @@
 
 #include "topi/register_tile.h"
 #include "topi/winograd_loops.h"
+#include "topi/words.h"
 
 namespace tilewright::topi {
 
@@ -33,9 +34,10 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
   l.oc_tiles = ceil_div(l.oc_blocks, c.oc_blocks);
   l.last_cols = static_cast<int>(l.oc_blocks - (l.oc_tiles - 1) * c.oc_blocks);
   // With phases a partial last block would end every phase's range: it is processed in full then.
-  l.last_steps =
-      l.phases > 1 ? p.lanes / c.ic_unroll : ceil_div(p.in_channels - (l.ic_blocks - 1) * p.lanes, c.ic_unroll);
-  l.ic_padded = (l.ic_blocks - 1) * p.lanes + l.last_steps * c.ic_unroll;
+  const int64_t word = p.words() ? 2 : 1, last_block = p.in_channels - (l.ic_blocks - 1) * p.lanes;
+  l.block = p.lanes / word;
+  l.last_steps = l.phases > 1 ? p.lanes / c.ic_unroll : ceil_div(ceil_div(last_block, word), c.ic_unroll);
+  l.ic_padded = (l.ic_blocks - 1) * l.block + l.last_steps * c.ic_unroll;
   l.panel = p.kernel_depth * l.ic_padded * p.lanes;
   // Points are an odd number of cache lines apart: a tile's points are accessed together and must not map to the same
   // cache sets.
@@ -43,7 +45,7 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
     const int64_t line = 16;
     return (ceil_div(elements, line) | 1) * line;
   };
-  l.data_stride = odd_lines(l.phases * l.ic_blocks * l.slots * c.block_tiles * p.lanes);
+  l.data_stride = odd_lines(l.phases * l.ic_blocks * l.slots * c.block_tiles * l.block);
   l.product_stride = odd_lines(c.oc_blocks * l.rows(c.block_tiles) * p.lanes);
   l.half = p.lanes == 16 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
   l.turns = ceil_div(l.rows(l.blocks == 1 ? l.last_tiles : c.block_tiles), c.rows);
@@ -58,6 +60,14 @@ bool winograd_applies(const Conv2dProblem& p, int tile_height, int tile_width) {
   };
   return p.groups == 1 && !p.plain_data && axis(p.kernel_height, p.stride_height, p.dilation_height, tile_height) &&
          axis(p.kernel_width, p.stride_width, p.dilation_width, tile_width) && p.kernel_height * p.kernel_width > 1;
+}
+
+bool winograd_of_bytes(const Conv2dProblem& p, const Target& target) {
+  // The sums, four times the convolution's, must not leave int32; up to there they may wrap.
+  constexpr int64_t kMostChannels = (int64_t{1} << 31) / (kWinogradWordScale * kWinogradWordScale * 9 * 255 * 128);
+  return p.words() && p.word_of == kUInt8 && word_products(target, kUInt8) > word_products(target, kInt16) &&
+         p.kernel_height == 3 && p.kernel_width == 3 && p.stride_height == 1 && p.stride_width == 1 &&
+         p.in_channels < kMostChannels && winograd_applies(p, 2, 2);
 }
 
 HaloNeed winograd_halo(const Conv2dProblem& p, const WinogradConfig& c) {
@@ -93,8 +103,9 @@ struct Prediction {
 };
 
 // Memory time counts only where it exceeds the arithmetic that hides it.
-Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target,
+Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& of,
                    double data_cycles, double result_cycles) {
+  const Target target = p.words() ? for_words(of, kInt16) : of;
   const WinogradLoops l = winograd_loops(p, c);
   const double v = p.lanes, per_point = static_cast<double>(l.slices) / static_cast<double>(l.points);
   // Taps along the depth that only read zero planes are skipped, if a register tile lies within one plane.
@@ -115,8 +126,8 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
     const double panel = static_cast<double>(l.panel) * 4 * cols * per_point;
     auto block = [&](int64_t tiles) {
       const int64_t rows = l.rows(tiles), whole = rows / c.rows, rest = rows % c.rows;
-      double cycles = static_cast<double>(whole) * tile_cycles(c.rows, cols, ic, panel, target);
-      if (rest) cycles += tile_cycles(static_cast<int>(rest), cols, ic, panel, target);
+      double cycles = static_cast<double>(whole) * tile_cycles(c.rows, cols, ic, panel, target, p.words() ? 1 : 0);
+      if (rest) cycles += tile_cycles(static_cast<int>(rest), cols, ic, panel, target, p.words() ? 1 : 0);
       return cycles;
     };
     return static_cast<double>(l.points) *
@@ -151,7 +162,7 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   const double displaced =
       l.turns > 1 && !near && panel_bytes > 0.75 * static_cast<double>(target.machine.l1_bytes) ? 0.5 * traffic : 0;
   // The transforms wait for maps beyond the L2 cache: reads, and writes that read first.
-  const double maps = 4.0 * static_cast<double>(p.batch) * v *
+  const double maps = (p.words() ? 1 : 4) * static_cast<double>(p.batch) * v *
                       static_cast<double>(l.ic_blocks * p.in_depth * p.in_height * p.in_width +
                                           2 * l.oc_blocks * p.out_depth * p.out_height * p.out_width);
   const double passage =
@@ -237,15 +248,16 @@ std::vector<int64_t> block_sizes(int64_t tiles, int64_t rows, int64_t depth) {
 // Visits every configuration with its time, scaled by the imbalance over a few threads.
 void weigh(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory, const Target& target,
            const std::function<void(const WinogradConfig&, double)>& visit) {
+  const Target machine = p.words() ? for_words(target, kInt16) : target;
   const TransformCycles cycles = transforms_of(p, tile_height, tile_width, target);
   WinogradConfig base;
   base.tile_height = tile_height, base.tile_width = tile_width;
-  base.ic_unroll = static_cast<int>(std::min<int64_t>(4, p.lanes));
+  base.ic_unroll = static_cast<int>(std::min<int64_t>(4, p.words() ? p.lanes / 2 : p.lanes));
   while (base.ic_unroll > 1 && base.ic_unroll / 2 >= p.in_channels) base.ic_unroll /= 2;
   base.block_tiles = 1;
   const int64_t tiles = winograd_loops(p, base).tiles, oc_blocks = ceil_div(p.out_channels, p.lanes);
   for (int cols = 1; cols <= std::min<int64_t>(oc_blocks, 6); ++cols)
-    for (int rows = 1; rows <= tiles * p.out_depth && tile_fits(rows, cols, target) && rows <= 16; ++rows)
+    for (int rows = 1; rows <= tiles * p.out_depth && tile_fits(rows, cols, machine) && rows <= 16; ++rows)
       for (const int64_t block_tiles : block_sizes(tiles, rows, p.out_depth)) {
         WinogradConfig c = base;
         c.rows = rows, c.oc_blocks = cols, c.block_tiles = block_tiles;
@@ -288,8 +300,8 @@ std::vector<Weighed<WinogradConfig>> winograd_config_of_columns(const Conv2dProb
 }
 
 bool fits(const Conv2dProblem& p, const WinogradConfig& c) {
-  return c.block_tiles >= 1 && c.rows >= 1 && c.oc_blocks >= 1 && c.ic_unroll >= 1 && p.lanes % c.ic_unroll == 0 &&
-         winograd_applies(p, c.tile_height, c.tile_width);
+  return c.block_tiles >= 1 && c.rows >= 1 && c.oc_blocks >= 1 && c.ic_unroll >= 1 &&
+         p.lanes / (p.words() ? 2 : 1) % c.ic_unroll == 0 && winograd_applies(p, c.tile_height, c.tile_width);
 }
 
 Cost winograd_cost(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target) {

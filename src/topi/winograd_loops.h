@@ -21,7 +21,8 @@ struct WinogradLoops {
   int64_t phases = 0;  // of the stride, maximum per point
   int64_t ic_blocks = 0, oc_blocks = 0, oc_tiles = 0,
           last_steps = 0;                       // last_steps: unrolled steps over the last block of input channels
-  int64_t ic_padded = 0;                        // input channels in the products, including padding
+  int64_t block = 0;                            // input channels of a block in the products, or words of two
+  int64_t ic_padded = 0;                        // input channels, or words, in the products, including padding
   int64_t panel = 0;                            // weights of one slice and output block, with all taps along the depth
   int64_t data_stride = 0, product_stride = 0;  // distance of two points in the transformed data, and in the products
   int last_cols = 0;                            // blocks of the last tile of output channels
@@ -35,6 +36,8 @@ struct WinogradLoops {
   }
   int64_t scratch() const { return points * (data_stride + product_stride); }  // in elements
 };
+// What the weights of words are multiplied by along either axis to be whole numbers.
+inline constexpr int kWinogradWordScale = 2;
 WinogradLoops winograd_loops(const Conv2dProblem& problem, const WinogradConfig& config);
 
 }  // namespace tilewright::topi

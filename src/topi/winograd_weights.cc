@@ -68,7 +68,42 @@ Tensor transformed_weights(const Tensor& packed, const Conv2dProblem& p, const W
 }
 }  // namespace
 
+namespace {
+// Bytes' weights as words of two input channels, in whole numbers.
+Tensor words_of_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
+  const WinogradLoops l = winograd_loops(p, c);
+  const int64_t v = p.lanes, kh = p.kernel_height, kw = p.kernel_width;
+  const WinogradTransform &down = l.down.transform, &across = l.across.transform;
+  const int64_t high = down.products(), wide = across.products();
+  auto factor = [](const WinogradTransform& axis, int64_t point, int64_t tap) {
+    return static_cast<int>(kWinogradWordScale * axis.kernel[static_cast<size_t>(point * axis.taps + tap)]);
+  };
+  Tensor out = Tensor::zeros(kInt32, winograd_weight_shape(p, c));
+  auto* to = reinterpret_cast<uint32_t*>(out.mutable_raw());
+  const auto* from = reinterpret_cast<const int8_t*>(packed.raw());
+  for (int64_t oc = 0; oc < p.out_channels; ++oc) {
+    const int64_t ob = oc / v, tile = ob / c.oc_blocks, cols = tile == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks,
+                  column = ob % c.oc_blocks * v + oc % v;
+    uint32_t* of_tile = to + tile * c.oc_blocks * l.slices * l.panel;
+    for (int64_t ic = 0; ic < p.in_channels; ++ic) {
+      const int8_t* taps = from + ((ob * l.ic_blocks + ic / v) * kh * kw * v + ic % v) * v + oc % v;
+      for (int64_t i = 0; i < high; ++i)
+        for (int64_t j = 0; j < wide; ++j) {
+          int sum = 0;
+          for (int64_t y = 0; y < kh; ++y)
+            for (int64_t x = 0; x < kw; ++x)
+              sum += factor(down, i, y) * factor(across, j, x) * taps[(y * kw + x) * v * v];
+          uint32_t& word = of_tile[((i * wide + j) * l.ic_padded + ic / 2) * cols * v + column];
+          word |= uint32_t{static_cast<uint16_t>(sum)} << (16 * (ic % 2));
+        }
+    }
+  }
+  return out;
+}
+}  // namespace
+
 Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
+  if (p.words()) return words_of_weights(packed, p, c);
   return packed.dtype() == kFloat64 ? transformed_weights<double>(packed, p, c)
                                     : transformed_weights<float>(packed, p, c);
 }

@@ -31,11 +31,19 @@ bool has_any(const Target& target, std::initializer_list<const char*> features) 
 bool has_bfloat16_words(const Target& target) { return has_any(target, {"avx512bf16", "bf16"}); }
 
 Target for_words(const Target& target, DataType data) {
-  const bool one = data == kBFloat16 ? has_bfloat16_words(target) : has_any(target, {"avx512vnni", "avxvnni", "i8mm"});
   Target out = target;
-  // Registers for a row's word; without an instruction for words, for the halves of both operands' and a product.
-  out.vector_registers -= one ? 1 : 4;
+  // Registers for a row's word; for pairs of halves a product's, too; without an instruction for words of bytes, for
+  // the halves of both operands' and a product.
+  out.vector_registers -= data == kInt16 ? 2 : word_products(target, data) == 1 ? 1 : 4;
+  out.vector_registers = std::max(out.vector_registers, 3);  // the least tile's, where vectors take several registers
   return out;
+}
+
+int word_products(const Target& target, DataType data) {
+  const bool one = data == kBFloat16 ? has_bfloat16_words(target)
+                   : data == kInt16  ? has_any(target, {"sse4.1"})
+                                     : has_any(target, {"avx512vnni", "avxvnni", "i8mm"});
+  return one ? 1 : 2;
 }
 
 namespace {
@@ -44,7 +52,7 @@ namespace {
 class Parts {
  public:
   explicit Parts(const Tensor& of) : raw_(of.raw()), size_(of.dtype().bytes()), per_word_(word_elements(of.dtype())) {
-    TW_ICHECK(of.dtype() == kInt8 || of.dtype() == kBFloat16, "words of " + of.dtype().str());
+    TW_ICHECK(of.dtype() == kInt8 || of.dtype() == kInt16 || of.dtype() == kBFloat16, "words of " + of.dtype().str());
   }
   int64_t per_word() const { return per_word_; }
   uint32_t at(int64_t i, int64_t place) const {

@@ -7,6 +7,7 @@
 #include "codegen/codegen.h"
 #include "driver/build.h"
 #include "driver/graphs.h"
+#include "runtime/cpu.h"
 #include "tir/text.h"
 
 namespace tilewright::driver {
@@ -14,7 +15,16 @@ namespace {
 using namespace relay;
 using namespace testing;
 
-constexpr const char* kTargets[] = {"llvm", "llvm -mcpu=haswell", "llvm -mcpu=x86-64", "llvm -mcpu=skylake-avx512"};
+// Those of the list that this machine can run.
+std::vector<const char*> runnable_targets() {
+  std::vector<const char*> out;
+  for (const char* name :
+       {"llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2", "llvm -mcpu=x86-64", "llvm -mcpu=skylake-avx512"}) {
+    const Target target = codegen::resolve_target(parse_target(name).value()).value();
+    if (runtime::missing_cpu_features(target.cpu_features).empty()) out.push_back(name);
+  }
+  return out;
+}
 
 Expr as_int32(const Expr& x) {
   return call("cast", {x}, make_attrs<CastAttrs>([](auto& a) { a.dtype = kInt32; }));
@@ -52,7 +62,7 @@ Expr convolution(const Expr& x, const Expr& w, std::vector<int64_t> kernel, int6
 }
 TEST(ByteProducts, DenseOfEveryDepth) {
   std::mt19937_64 random(3);
-  for (const char* target : kTargets)
+  for (const char* target : runnable_targets())
     for (int i = 0; i < 6; ++i) {
       const int64_t m = 1 + static_cast<int64_t>(random() % 20), k = 1 + static_cast<int64_t>(random() % 70),
                     n = 1 + static_cast<int64_t>(random() % 50);
@@ -69,7 +79,7 @@ TEST(ByteProducts, DenseOfEveryDepth) {
 
 // Weights of unsigned bytes, whose zero points leave int8; a zero point that a run brings.
 TEST(ByteProducts, ShiftedWeightsAndZeroPointsOfARun) {
-  for (const char* target : kTargets) {
+  for (const char* target : runnable_targets()) {
     SCOPED_TRACE(target);
     Expr x = input("x", {5, 37}, kUInt8), z = input("z", {}, kUInt8);
     Expr w = bytes(kUInt8, {37, 21}, 5);
@@ -87,12 +97,13 @@ TEST(ByteProducts, ConvolutionsOfEveryKind) {
     int64_t in, out, size, kernel, stride, pad, groups, dilation;
   };
   const Case cases[] = {
-      {3, 20, 19, 7, 2, 3, 1, 1}, {3, 8, 11, 3, 1, 1, 1, 1},  {1, 5, 9, 5, 3, 2, 1, 1},   {3, 16, 9, 3, 1, 2, 1, 2},
-      {32, 40, 7, 3, 1, 1, 1, 1}, {24, 33, 9, 1, 1, 0, 1, 1}, {48, 16, 8, 1, 2, 0, 1, 1}, {19, 7, 8, 3, 2, 1, 1, 1},
-      {64, 64, 6, 3, 1, 1, 2, 1}, {32, 32, 9, 3, 1, 2, 1, 2}, {8, 24, 5, 3, 1, 1, 1, 1},  {12, 12, 6, 3, 1, 1, 12, 1},
+      {3, 20, 19, 7, 2, 3, 1, 1},  {3, 8, 11, 3, 1, 1, 1, 1},   {1, 5, 9, 5, 3, 2, 1, 1},   {3, 16, 9, 3, 1, 2, 1, 2},
+      {32, 40, 7, 3, 1, 1, 1, 1},  {24, 33, 9, 1, 1, 0, 1, 1},  {48, 16, 8, 1, 2, 0, 1, 1}, {19, 7, 8, 3, 2, 1, 1, 1},
+      {64, 64, 6, 3, 1, 1, 2, 1},  {32, 32, 9, 3, 1, 2, 1, 2},  {8, 24, 5, 3, 1, 1, 1, 1},  {12, 12, 6, 3, 1, 1, 12, 1},
+      {35, 50, 13, 3, 1, 1, 1, 1}, {48, 33, 10, 3, 1, 0, 1, 1},
   };
   std::mt19937_64 random(11);
-  for (const char* target : kTargets)
+  for (const char* target : runnable_targets())
     for (const Case& c : cases) {
       const DataType data = random() % 3 ? kUInt8 : kInt8;
       const int zero = random() % 2 ? 0 : static_cast<int>(random() % 100);
@@ -102,6 +113,19 @@ TEST(ByteProducts, ConvolutionsOfEveryKind) {
       Expr w = as_int32(bytes(kInt8, {c.out, c.in / c.groups, c.kernel, c.kernel}, random()));
       Expr sums = convolution(without_zero(x, zero), w, {c.kernel, c.kernel}, c.stride, c.pad, c.groups, c.dilation);
       check({x}, requantized(sums, 0.0017, 30), target);
+    }
+}
+
+// The sums that come nearest to int32's ends, and those of Winograd's transformed halves.
+TEST(ByteProducts, LargestSums) {
+  for (const char* target : runnable_targets())
+    for (int64_t weight : {-128, 127}) {
+      SCOPED_TRACE(format("{} {}", target, weight));
+      Expr x = input("x", {1, 260, 4, 4}, kUInt8);
+      Expr large = call("maximum", {x, make_constant(Tensor::scalar<uint8_t>(kUInt8, 253))});
+      Tensor w(kInt8, {33, 260, 3, 3});
+      for (int64_t i = 0; i < w.size(); ++i) w.set_int(i, i % 7 == 3 ? -1 - weight : weight);
+      check({x}, convolution(as_int32(large), as_int32(make_constant(w)), {3, 3}, 1, 1, 1, 1), target);
     }
 }
 
@@ -122,7 +146,7 @@ int kernels_of_words(const std::vector<Expr>& inputs, const Expr& body) {
 // Whatever the processor: a product that is written in bytes has these kernels, so that all of dot4's forms are run.
 TEST(ByteProducts, WrittenInBytes) {
   std::mt19937_64 random(23);
-  for (const char* target : kTargets)
+  for (const char* target : runnable_targets())
     for (int i = 0; i < 4; ++i) {
       const int64_t m = 1 + static_cast<int64_t>(random() % 20), k = 1 + static_cast<int64_t>(random() % 150),
                     n = 2 + static_cast<int64_t>(random() % 50);
@@ -148,7 +172,7 @@ TEST(ByteProducts, LayersHandBytesOn) {
                        a.strides = {2, 2};
                      }));
   Expr out = layer(pooled, 2);
-  for (const char* target : kTargets) check({x}, out, target);
+  for (const char* target : runnable_targets()) check({x}, out, target);
   EXPECT_GE(kernels_of_words({x}, out), 1);
 }
 
@@ -197,6 +221,58 @@ TEST(ByteProducts, ActivationsAreLookedUp) {
     EXPECT_EQ(code.find("vpermi2b") != std::string::npos || code.find("vpermt2b") != std::string::npos, looks_up)
         << name;
     EXPECT_EQ(code.find("vdivps") == std::string::npos, looks_up) << name;
+  }
+}
+
+// The assembly of a program's kernels for a processor.
+std::string assembly_of(const std::vector<Expr>& inputs, const Expr& body, const char* name) {
+  BuildOptions options;
+  options.target = name;
+  auto built = build(Module().with_main(make_function(inputs, body)), options);
+  EXPECT_TRUE(built.ok()) << built.error().str();
+  const Target target = codegen::resolve_target(parse_target(name).value()).value();
+  std::string code;
+  for (const auto& kernel : built->lowered.kernels) {
+    code += codegen::kernel_text(kernel, target, "s").value();
+    for (const auto& param : kernel.params) EXPECT_NE(param->dtype.element(), kFloat32) << kernel.name;
+  }
+  return code;
+}
+
+// Each processor's exact instruction, never the saturating one, and no sum in floats.
+TEST(ByteProducts, InstructionsOfEachProcessor) {
+  struct Case {
+    const char *target, *expected;
+  };
+  const Case cases[] = {{"llvm -mcpu=x86-64-v2", "pmaddwd"},    {"llvm -mcpu=haswell", "vpmaddwd"},
+                        {"llvm -mcpu=znver3", "vpmaddwd"},      {"llvm -mcpu=skylake-avx512", "vpmaddwd"},
+                        {"llvm -mcpu=cascadelake", "vpdpbusd"}, {"llvm -mcpu=alderlake", "vpdpbusd"}};
+  Expr x = input("x", {1, 32, 8, 8}, kUInt8), rows = input("x", {9, 40}, kInt8);
+  const Expr layer = requantized(
+      convolution(without_zero(x, 7), as_int32(bytes(kInt8, {64, 32, 3, 3}, 3)), {3, 3}, 1, 1, 1, 1), 0.001, 0);
+  const Expr dense = requantized(
+      call("nn.dense", {without_zero(rows, 3), as_int32(bytes(kInt8, {24, 40}, 5))}, make_default_attrs<DenseAttrs>()),
+      0.003, 9);
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.target);
+    for (const std::string& code : {assembly_of({x}, layer, c.target), assembly_of({rows}, dense, c.target)}) {
+      EXPECT_NE(code.find(c.expected), std::string::npos);
+      EXPECT_EQ(code.find("pmaddubsw"), std::string::npos);
+    }
+  }
+}
+
+// Kernels for several processors read weights packed for the widest vectors, which a narrower one takes in pieces.
+TEST(ByteProducts, VectorsWiderThanTheProcessors) {
+  for (const char* name : {"llvm -mcpu=haswell -vector-width=512", "llvm -mcpu=x86-64-v2 -vector-width=512"}) {
+    SCOPED_TRACE(name);
+    Expr x = input("x", {1, 32, 8, 8}, kUInt8);
+    const Expr layer = requantized(
+        convolution(without_zero(x, 7), as_int32(bytes(kInt8, {48, 32, 3, 3}, 3)), {3, 3}, 1, 1, 1, 1), 0.001, 0);
+    check({x}, layer, name);
+    const std::string code = assembly_of({x}, layer, name);
+    EXPECT_NE(code.find("pmaddwd"), std::string::npos);
+    EXPECT_EQ(code.find("pmulld"), std::string::npos);
   }
 }
 

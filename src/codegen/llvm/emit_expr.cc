@@ -418,16 +418,11 @@ Value* KernelEmitter::emit_dot4(Value* sum, Value* a, Value* b) {
                               : lanes == 8 ? in::x86_avx512_vpdpbusd_256
                                            : in::x86_avx512_vpdpbusd_128,
                               {}, {sum, a, b});
-  in::ID pairs = in::not_intrinsic;
-  if (x86 && lanes == 16 && has("avx512bw")) pairs = in::x86_avx512_pmaddw_d_512;
-  if (x86 && lanes == 8 && has("avx2")) pairs = in::x86_avx2_pmadd_wd;
-  if (x86 && lanes == 4) pairs = in::x86_sse2_pmadd_wd;
-  if (pairs != in::not_intrinsic) {
+  if (lanes > 1) {
     llvm::Type* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), static_cast<unsigned>(2 * lanes));
     Value *x = b_.CreateBitCast(a, halves), *y = b_.CreateBitCast(b, halves);
-    Value* low = b_.CreateIntrinsic(pairs, {}, {b_.CreateAnd(x, 255), b_.CreateAShr(b_.CreateShl(y, 8), 8)});
-    Value* high = b_.CreateIntrinsic(pairs, {}, {b_.CreateLShr(x, 8), b_.CreateAShr(y, 8)});
-    return b_.CreateAdd(b_.CreateAdd(sum, low), high);
+    if (Value* low = emit_x86_pairs(b_.CreateAnd(x, 255), b_.CreateAShr(b_.CreateShl(y, 8), 8)))
+      return b_.CreateAdd(b_.CreateAdd(sum, low), emit_x86_pairs(b_.CreateLShr(x, 8), b_.CreateAShr(y, 8)));
   }
   for (int shift = 0; shift < 32; shift += 8) {
     Value* x = b_.CreateAnd(b_.CreateLShr(a, static_cast<uint64_t>(shift)), 255);

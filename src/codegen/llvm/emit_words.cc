@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on words of bytes and halfwords, lane by lane: used by Cortex-M kernels (topi/conv_pairs.h), with the same
-// meaning on every target.
+// Operations on words of bytes and halfwords, lane by lane: used by Cortex-M kernels (topi/conv_pairs.h) and products
+// of words (topi/words.h), with the same meaning on every target.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
+
+#include <numeric>
 
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/types.h"
@@ -13,6 +15,31 @@ namespace tilewright::codegen {
 
 using llvm::Value;
 using tir::Intrinsic;
+
+Value* KernelEmitter::emit_x86_pairs(Value* a, Value* b) {
+  namespace in = llvm::Intrinsic;
+  if (!is_x86(target_) || target_.vector_bits < 128) return nullptr;
+  const int count = lanes_of(a) * static_cast<int>(a->getType()->getScalarSizeInBits()) / 16, lanes = count / 2;
+  auto counted = [](int first, int length) {
+    std::vector<int> order(static_cast<size_t>(length));
+    std::iota(order.begin(), order.end(), first);
+    return order;
+  };
+  in::ID pairs = in::not_intrinsic;
+  if (lanes == 16 && has_feature(target_, "avx512bw")) pairs = in::x86_avx512_pmaddw_d_512;
+  if (lanes == 8 && has_feature(target_, "avx2")) pairs = in::x86_avx2_pmadd_wd;
+  if (lanes == 4) pairs = in::x86_sse2_pmadd_wd;
+  if (pairs == in::not_intrinsic && (lanes < 8 || lanes % 8 != 0)) return nullptr;
+  llvm::Type* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), static_cast<unsigned>(count));
+  a = b_.CreateBitCast(a, halves), b = b_.CreateBitCast(b, halves);
+  if (pairs != in::not_intrinsic) return b_.CreateIntrinsic(pairs, {}, {a, b});
+  // Wider than the machine's vectors: by halves (-vector-width=).
+  auto half = [&](int first) {
+    const std::vector<int> order = counted(first, lanes);
+    return emit_x86_pairs(b_.CreateShuffleVector(a, order), b_.CreateShuffleVector(b, order));
+  };
+  return b_.CreateShuffleVector(half(0), half(lanes), counted(0, lanes));
+}
 
 Value* KernelEmitter::emit_word_of_halves(const tir::CallNode* e) {
   Value *a = emit(e->args[0]), *b = emit(e->args[1]);
@@ -28,6 +55,7 @@ Value* KernelEmitter::emit_word_of_halves(const tir::CallNode* e) {
       return joined(high(a), high(b));
     case Intrinsic::k_dot2: {
       Value* c = emit(e->args[2]);
+      if (Value* products = emit_x86_pairs(b, c)) return b_.CreateAdd(a, products);
       return b_.CreateAdd(b_.CreateAdd(a, b_.CreateMul(low(b), low(c))), b_.CreateMul(high(b), high(c)));
     }
     default: {

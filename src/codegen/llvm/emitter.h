@@ -77,6 +77,8 @@ class KernelEmitter {
   V emit_extern(const std::string& name, llvm::Type* result, const std::vector<V>& args);
   V emit_reduce(const tir::CallNode* e);
   V emit_dot4(V sum, V a, V b);
+  // Sums of the two products of signed halves in each lane of 32 bits; null without an instruction for them.
+  V emit_x86_pairs(V a, V b);
   V emit_dot2_bfloat16(V sum, V a, V b);
   V emit_table(V source, const std::array<uint8_t, 256>& table);
   V emit_word_of_halves(const tir::CallNode* e);

@@ -167,10 +167,10 @@ class BlockRewriter {
   PlacedBlocks conv2d(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv2DAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]), result = dims(e);
-    // Unsigned bytes by signed ones and pairs of bfloat16, in blocks as wide as their sums of 32 bits.
+    // Unsigned bytes by signed ones, pairs of halves and of bfloat16, in blocks as wide as their sums of 32 bits.
     const DataType from = tensor(c->args[0])->dtype, w = tensor(c->args[1])->dtype, sum = tensor(e)->dtype;
-    const bool words = dtype_ == kFloat32 && ((from == kUInt8 && w == kInt8 && sum == kInt32) ||
-                                              (from == kBFloat16 && w == kBFloat16 && sum == kFloat32));
+    const bool integers = ((from == kUInt8 && w == kInt8) || (from == kInt16 && w == kInt16)) && sum == kInt32;
+    const bool words = dtype_ == kFloat32 && (integers || (from == kBFloat16 && w == kBFloat16 && sum == kFloat32));
     if (attrs.data_layout != "NCHW" || attrs.kernel_layout != "OIHW" || data.size() != 4 || kernel.size() != 4 ||
         !(words ||
           (tensor(c->args[0])->dtype == dtype_ && tensor(c->args[1])->dtype == dtype_ && tensor(e)->dtype == dtype_)) ||

@@ -27,19 +27,20 @@ Expr with_batch(const Expr& e, const Ints& batch) {
   return call("broadcast_to", {e}, make_attrs<InitOpAttrs>([&](auto& a) { a.shape = wanted; }), e->span);
 }
 
-// uint8 times a constant int8 matrix with int32 sums, which kernels support directly.
-bool is_byte_product(const Expr& e) {
+// uint8 times a constant int8 matrix, or int16 times a constant one, with int32 sums: kernels support that directly.
+bool is_product_of_words(const Expr& e) {
   if (!is_call_to(e, "nn.dense") && !is_call_to(e, "nn.matmul")) return false;
   if (is_call_to(e, "nn.matmul") && attrs_of<MatmulAttrs>(e).transpose_a) return false;
   const Tensor* w = constant_data(arg(e, 1));
-  return w && w->size() > 1 && w->dtype() == kInt8 && tensor_of(arg(e, 0)).dtype == kUInt8 &&
-         tensor_of(e).dtype == kInt32;
+  const DataType x = tensor_of(arg(e, 0)).dtype;
+  return w && w->size() > 1 && tensor_of(e).dtype == kInt32 &&
+         ((x == kUInt8 && w->dtype() == kInt8) || (x == kInt16 && w->dtype() == kInt16));
 }
 
 }  // namespace
 
 Expr legal_product(const Expr& e) {
-  if (is_byte_product(e)) return e;
+  if (is_product_of_words(e)) return e;
   const DataType a = tensor_of(arg(e, 0)).dtype, b = tensor_of(arg(e, 1)).dtype, out = tensor_of(e).dtype;
   Expr x = arg(e, 0), y = arg(e, 1);
   if (a != b || summed_in(a).bits < out.bits) x = cast(x, summed_in(out)), y = cast(y, summed_in(out));

@@ -10,6 +10,11 @@
 namespace tilewright::relay {
 namespace {
 
+// Input and output channels from which on Winograd's 3x3 kernels are faster than direct ones of halves.
+constexpr int64_t kWinogradChannels = 32;
+// A byte minus a zero point up to this fits int16.
+constexpr int64_t kLargestZero = 32512;
+
 // bytes - zero, where zero is null or one int32 number.
 struct CentredBytes {
   Expr bytes, zero;
@@ -73,17 +78,22 @@ bool blocks_take(const Conv2DAttrs& a, const std::vector<int64_t>& weight, const
   return in / a.groups % lanes == 0 && out / a.groups % lanes == 0;
 }
 
-// Without a dot-product instruction, four bytes take as many instructions as four exact float products, and more
-// registers.
-bool has_byte_instruction(const Target& target) {
-  return std::any_of(target.cpu_features.begin(), target.cpu_features.end(), [](const std::string& f) {
-    return f == "avx512vnni" || f == "avxvnni" || f == "dotprod" || f == "i8mm";
+bool has_any(const Target& target, std::initializer_list<std::string_view> features) {
+  return std::any_of(target.cpu_features.begin(), target.cpu_features.end(), [&](const std::string& f) {
+    return std::find(features.begin(), features.end(), f) != features.end();
   });
 }
+bool has_byte_instruction(const Target& target) {
+  return has_any(target, {"avx512vnni", "avxvnni", "dotprod", "i8mm"});
+}
+// Without one, bytes are widened to halves (one instruction since SSE4.1), of which x86 multiplies pairs and adds the
+// two products: twice the products of a float instruction in two. Words of bytes would have to be taken apart in the
+// kernel, for both operands.
+bool has_pair_instruction(const Target& target) { return target.vector_bits >= 128 && has_any(target, {"sse4.1"}); }
 
 std::optional<ByteProduct> byte_product(const Expr& e, const Target& target) {
   ByteProduct out;
-  if (!has_byte_instruction(target)) return std::nullopt;
+  if (!has_byte_instruction(target) && !has_pair_instruction(target)) return std::nullopt;
   const size_t rank = tensor_of(e).shape.size();
   if (is_call_to(e, "nn.conv2d")) {
     const auto& a = attrs_of<Conv2DAttrs>(e);
@@ -190,7 +200,48 @@ bool keeps_bytes(const Expr& e, const Target& target) {
   return z != nullptr && z->size() == 1;
 }
 
-bool has_byte_kernel(const Expr& e, const Target& target) { return byte_product(e, target).has_value(); }
+namespace {
+// A convolution with a Winograd kernel, which takes bytes themselves and widens them as it transforms them.
+bool is_winograd(const Expr& e) {
+  if (!is_call_to(e, "nn.conv2d")) return false;
+  const auto& a = attrs_of<Conv2DAttrs>(e);
+  const std::vector<int64_t> ones{1, 1}, weight = *static_shape(tensor_of(arg(e, 1)).shape);
+  const auto size = [&](char axis) { return weight[a.kernel_layout.find(axis)]; };
+  return a.groups == 1 && a.strides == ones && size('H') == 3 && size('W') == 3 && size('I') >= kWinogradChannels &&
+         size('O') >= kWinogradChannels;
+}
+}  // namespace
+
+bool gains_by_bytes(const Expr& e, const Target& target) {
+  // Without an instruction for bytes, Winograd's float kernels save more than its kernels of halves do.
+  return byte_product(e, target) && (has_byte_instruction(target) || !is_winograd(e));
+}
+
+namespace {
+
+// The product of int16: the zero point is subtracted from the data, so that padding is zero.
+std::optional<Expr> as_half_product(const Expr& e, const Tensor& w, const CentredBytes& data, const ByteProduct& p) {
+  Tensor halves(kInt16, w.shape());
+  for (int64_t i = 0; i < w.size(); ++i) {
+    if (w.at_int(i) != static_cast<int16_t>(w.at_int(i))) return std::nullopt;
+    halves.set_int(i, w.at_int(i));
+  }
+  Expr x = cast(data.bytes, kInt16);
+  if (data.zero) {
+    const auto known = folded_number(data.zero);
+    if (known ? std::abs(*known) > kLargestZero : !are_bytes(strip_widening_casts(data.zero))) return std::nullopt;
+    if (known != 0) x = both("subtract", x, cast(data.zero, kInt16));
+  }
+  auto made = try_call(called_op(e)->name, {x, make_constant(halves, e->span)}, p.attrs, e->span);
+  return made.ok() ? std::optional(cast(*made, tensor_of(e).dtype)) : std::nullopt;
+}
+
+}  // namespace
+
+bool is_half_product(const Expr& e, const Tensor& weight, const Target& target) {
+  return has_pair_instruction(target) && tensor_of(arg(e, 0)).dtype == kInt16 && weight.dtype() == kInt16 &&
+         tensor_of(e).dtype == kInt32 && byte_product(e, target);
+}
 
 std::optional<Expr> as_byte_product(const Expr& e, const Expr& weight, const Target& target) {
   const Tensor* w = constant_data(weight);
@@ -198,6 +249,7 @@ std::optional<Expr> as_byte_product(const Expr& e, const Expr& weight, const Tar
   if (!w || w->size() < 2 || !data) return std::nullopt;
   auto p = byte_product(e, target);
   if (!p) return std::nullopt;
+  if (!has_byte_instruction(target) && !is_winograd(e)) return as_half_product(e, *w, *data, *p);
   int64_t low = w->at_int(0), high = low;
   for (int64_t i = 0; i < w->size(); ++i) low = std::min(low, w->at_int(i)), high = std::max(high, w->at_int(i));
   const int64_t shift = high > 127 ? high - 127 : low < -128 ? low + 128 : 0;

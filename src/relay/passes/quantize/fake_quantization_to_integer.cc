@@ -81,7 +81,7 @@ bool is_product(const Expr& e) {
 Expr with_integer_sums(const Expr& e, const Target& target) {
   if (!is_call_to(arg(e, 0), "qnn.dequantize") || !is_call_to(arg(e, 1), "qnn.dequantize")) return e;
   if (!constant_data(fold_expr(arg(arg(e, 1), 0), int64_t{1} << 28)) ||
-      !(has_byte_kernel(e, target) || may_keep_bytes(e, target)))
+      !(gains_by_bytes(e, target) || may_keep_bytes(e, target)))
     return e;
   return with_integers(e, {});
 }

@@ -202,8 +202,10 @@ Expr in_bytes_or_floats(const Expr& e, const Target* target) {
   if (!product || !as_tensor(arg(e, 0)->type) || !as_tensor(arg(e, 0)->type)->dtype.is_integral()) return e;
   const Expr data = folded_integers(arg(e, 0)).value_or(arg(e, 0)),
              weight = folded_integers(arg(e, 1)).value_or(arg(e, 1));
-  if (target)
+  if (target) {
     if (auto bytes = as_byte_product(e, weight, *target)) return *bytes;
+    if (const Tensor* w = constant_data(weight); w && is_half_product(e, *w, *target)) return e;
+  }
   auto data_range = range_of(data), weight_range = range_of(weight);
   const Dim& summed = tensor_of(weight).shape[product->weight_axis];
   if (!data_range || !weight_range || !summed.is_const()) return e;
