@@ -22,6 +22,8 @@ except ImportError as missing:
     sys.exit(77)
 sys.path.insert(0, str(ROOT / "build/python"))
 import tilewright
+import applied_cases  # adds to CASES
+import numeric_cases  # likewise
 from module_cases import CASES
 
 DOORS = ("script", "trace", "export", "free")

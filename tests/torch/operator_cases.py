@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import composite_cases
+
 
 @dataclasses.dataclass
 class Case:
@@ -386,3 +388,5 @@ def cases():
     torch.manual_seed(3)
     for family in (elementwise, activations, reductions, shapes, slices, indexing, products, windows, fourier, columns, chosen_by_data):
         yield from family()
+    for family in composite_cases.FAMILIES:
+        yield from family(Case, real, whole, truth)

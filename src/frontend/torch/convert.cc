@@ -297,6 +297,14 @@ Expr NodeContext::tensor_or(std::string_view name, double fallback, DataType dty
 
 int64_t NodeContext::dim(int64_t axis, int64_t rank) const { return this->axis(axis, std::max<int64_t>(rank, 1)); }
 
+Values NodeContext::aten(const std::string& target, NamedValues arguments) const {
+  Node node;
+  node.target = target;
+  node.name = node_.name;
+  node.outputs.resize(1);
+  return convert_resolved(place_, node, std::move(arguments));
+}
+
 Expr NodeContext::reshaped(const Expr& e, std::vector<int64_t> sizes) const {
   const auto now = static_shape(shape(e));
   auto open = std::find(sizes.begin(), sizes.end(), -1);

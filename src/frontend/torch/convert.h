@@ -134,6 +134,8 @@ class NodeContext : public frontend::ExpressionBuilder {
   // Shapes: PyTorch's rules for axes and for views.
   int64_t dim(int64_t axis, int64_t rank) const;  // a scalar counts as having one axis
   Expr reshaped(const Expr& e, std::vector<int64_t> sizes) const;
+  // The results of another ATen operator.
+  std::vector<Value> aten(const std::string& target, NamedValues arguments) const;
   // Sizes, with -1 for unknown ones.
   std::vector<int64_t> integers_constant_of(const Expr& e, const char* what) const;
 
@@ -176,7 +178,7 @@ struct ConverterEntry {
 #define TW_TORCH_FAMILIES(X) \
   X(arithmetic) X(comparison) X(activation) X(reduction) X(view) X(shape) X(creation) X(linear) X(conv) X(norm) \
   X(indexing) X(attention) X(control) X(cells) X(quantized) X(prim) X(vision) X(windows) \
-  X(complex) X(dictionary) X(list) X(losses) X(composite)
+  X(complex) X(dictionary) X(list) X(losses) X(composite) X(matrices) X(special) X(statistics) X(rearrange)
 // clang-format on
 #define TW_TORCH_FAMILY(name) std::span<const ConverterEntry> name##_converters();
 TW_TORCH_FAMILIES(TW_TORCH_FAMILY)

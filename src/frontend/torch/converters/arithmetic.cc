@@ -46,10 +46,6 @@ Values exp2(NodeContext& c) {
   Expr x = c.real(c.tensor("self"));
   return {c.call("power", {c.scalar_like(2, x), x})};
 }
-Values erfc(NodeContext& c) {
-  Expr x = c.real(c.tensor("self"));
-  return {c.sub(c.scalar_like(1, x), c.call("erf", {x}))};
-}
 Values reciprocal(NodeContext& c) {
   Expr x = c.real(c.tensor("self"));
   return {c.div(c.scalar_like(1, x), x)};
@@ -324,7 +320,6 @@ constexpr ConverterEntry kTable[] = {
     {"aten.acosh", real_function<kAcosh>},
     {"aten.atanh", real_function<kAtanh>},
     {"aten.erf", real_function<kErf>},
-    {"aten.erfc", erfc},
     {"aten.sigmoid", real_function<kSigmoid>},
     {"aten.special_expit", real_function<kSigmoid>},
     {"aten.reciprocal", reciprocal},

@@ -82,6 +82,37 @@ Expr reordered(NodeContext& c, const Expr& e, Cell cell) {
   return c.concat(parts, 0);
 }
 
+// One direction of an LSTM whose hidden state is projected, step by step. Weights: input, hidden, their biases if there
+// are any, projection; x is (time, batch, features), the states (1, batch, size).
+struct ProjectedLayer {
+  std::vector<Expr> outputs;  // by time, (1, batch, projected)
+  Expr hidden, cell;
+};
+ProjectedLayer projected_layer(NodeContext& c, const Expr& x, const std::vector<Expr>& weights, Expr hidden, Expr cell,
+                               bool backward) {
+  constexpr int64_t kMostSteps = 1024;
+  const int64_t steps = c.dims(x).at(0);
+  if (steps > kMostSteps) c.unsupported(format("{} steps with projections of its hidden state", steps));
+  const Expr& projection = weights.back();
+  auto times = [&](const Expr& e, const Expr& weight) {
+    return c.aten("aten.linear.default", {{"input", Value(e)}, {"weight", Value(weight)}}).at(0).expr;
+  };
+  Expr gates_of_input = times(x, weights[0]);
+  if (weights.size() > 3) gates_of_input = c.add(gates_of_input, c.add(weights[2], weights[3]));
+  ProjectedLayer out{std::vector<Expr>(static_cast<size_t>(steps)), {}, {}};
+  for (int64_t i = 0; i < steps; ++i) {
+    const int64_t t = backward ? steps - 1 - i : i;
+    const Expr gates = c.add(c.slice(gates_of_input, 0, t, t + 1), times(hidden, weights[1]));
+    const int64_t size = c.dims(gates).back() / 4;
+    auto gate = [&](int64_t g, const char* op) { return c.call(op, {c.slice(gates, 2, g * size, (g + 1) * size)}); };
+    cell = c.add(c.mul(gate(1, "sigmoid"), cell), c.mul(gate(0, "sigmoid"), gate(2, "tanh")));
+    hidden = times(c.mul(gate(3, "sigmoid"), c.call("tanh", {cell})), projection);
+    out.outputs[static_cast<size_t>(t)] = hidden;
+  }
+  out.hidden = hidden, out.cell = cell;
+  return out;
+}
+
 // Stacked layers. The weights of a direction: input, hidden, and optionally their biases.
 template <Cell kCell>
 Values recurrent(NodeContext& c) {
@@ -92,10 +123,11 @@ Values recurrent(NodeContext& c) {
   const std::vector<Expr> states = lstm ? c.tensors("hx") : std::vector<Expr>{c.tensor("hx")};
   const std::vector<Expr> params = c.tensors("params");
   const int64_t layers = c.integer("num_layers"), directions = c.flag("bidirectional", false) ? 2 : 1;
-  const size_t each = biases ? 4 : 2;
+  size_t each = biases ? 4 : 2;
   if (layers < 1 || layers > 1024 || states.size() != (lstm ? 2 : 1)) c.fail("its layers and states do not fit");
-  if (params.size() != each * static_cast<size_t>(layers * directions))
-    c.unsupported("projections of its hidden state");
+  const bool projects = lstm && params.size() == (each + 1) * static_cast<size_t>(layers * directions);
+  if (projects) ++each;
+  if (params.size() != each * static_cast<size_t>(layers * directions)) c.fail("its layers and weights do not fit");
   const bool batch_first = c.flag("batch_first", false), alone = c.rank(x) == 2;
   if (alone)
     x = c.expand(x, 1);
@@ -103,6 +135,23 @@ Values recurrent(NodeContext& c) {
     x = c.transpose(x, {1, 0, 2});
   std::vector<Expr> hidden, cells;
   for (int64_t layer = 0; layer < layers; ++layer) {
+    auto state = [&](size_t i) {
+      Expr all = alone && c.rank(states[i]) == 2 ? c.expand(states[i], 1) : states[i];
+      return c.slice(all, 0, layer * directions, (layer + 1) * directions);
+    };
+    if (projects) {
+      std::vector<Expr> sides;
+      for (int64_t d = 0; d < directions; ++d) {
+        const auto first = params.begin() + (layer * directions + d) * static_cast<int64_t>(each);
+        ProjectedLayer made = projected_layer(c, x, {first, first + static_cast<int64_t>(each)},
+                                              c.slice(state(0), 0, d, d + 1), c.slice(state(1), 0, d, d + 1), d == 1);
+        sides.push_back(c.concat(std::move(made.outputs), 0));
+        hidden.push_back(made.hidden);
+        cells.push_back(made.cell);
+      }
+      x = c.concat(std::move(sides), 2);
+      continue;
+    }
     std::vector<Expr> w, r, b;
     for (int64_t d = 0; d < directions; ++d) {
       const size_t at = static_cast<size_t>(layer * directions + d) * each;
@@ -112,10 +161,6 @@ Values recurrent(NodeContext& c) {
         b.push_back(
             c.expand(c.concat({reordered(c, params[at + 2], kCell), reordered(c, params[at + 3], kCell)}, 0), 0));
     }
-    auto state = [&](size_t i) {
-      Expr all = alone && c.rank(states[i]) == 2 ? c.expand(states[i], 1) : states[i];
-      return c.slice(all, 0, layer * directions, (layer + 1) * directions);
-    };
     std::vector<Expr> inputs = {x, c.concat(w, 0), c.concat(r, 0), biases ? c.concat(b, 0) : Expr(), Expr(), state(0)};
     if (lstm) inputs.push_back(state(1));
     std::vector<NodeContext::OnnxAttribute> attributes = {

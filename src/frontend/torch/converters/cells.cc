@@ -48,11 +48,7 @@ Values rnn_tanh_cell(NodeContext& c) { return {tanh(c, plain_step(c))}; }
 Values rnn_relu_cell(NodeContext& c) { return {c.call("nn.relu", {plain_step(c)})}; }
 
 Expr converted(NodeContext& c, const char* target, NamedValues arguments) {
-  Node node;
-  node.name = c.node().name;
-  node.target = target;
-  node.outputs.resize(1);
-  const Values made = convert_resolved(c.place(), node, std::move(arguments));
+  const Values made = c.aten(target, std::move(arguments));
   if (made.empty() || !made[0].expr) c.fail(format("{} made nothing", target));
   return made[0].expr;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Complex tensors are real tensors with an additional last axis of real and imaginary parts. The operators that create
 // or take them are here; all others refuse complex operands with an error that names them.
+#include <algorithm>
 #include <cmath>
 
 #include "base/format.h"
@@ -128,6 +129,42 @@ Values quotient(NodeContext& c) {
 Values negative(NodeContext& c) { return {as_complex(c.call("negative", {c.tensor("self")}))}; }
 Values itself(NodeContext& c) { return {as_complex(c.tensor("self"))}; }
 
+Values reciprocal(NodeContext& c) {
+  const Parts p = parts_of(c, c.value("self"));
+  const Expr size = c.add(c.mul(p.real, p.real), c.mul(p.imaginary, p.imaginary));
+  return {joined(c, c.div(p.real, size), c.call("negative", {c.div(p.imaginary, size)}))};
+}
+Values exponential(NodeContext& c) {
+  const Parts p = parts_of(c, c.value("self"));
+  const Expr size = c.call("exp", {p.real});
+  return {joined(c, c.mul(size, c.call("cos", {p.imaginary})), c.mul(size, c.call("sin", {p.imaginary})))};
+}
+// The product of matrices by those of their parts.
+Values matrix_product(NodeContext& c) {
+  const auto& given = c.arguments();
+  if (given.size() < 2) c.fail_type("it has no two operands");
+  const Parts a = parts_of(c, given[0].second), b = parts_of(c, given[1].second);
+  auto times = [&](const Expr& x, const Expr& y) {
+    return c.aten(c.node().target, {{given[0].first, Value(x)}, {given[1].first, Value(y)}}).at(0).expr;
+  };
+  Expr real = times(a.real, b.real), imaginary;
+  if (a.imaginary && b.imaginary) real = c.sub(real, times(a.imaginary, b.imaginary));
+  if (a.imaginary) imaginary = times(a.imaginary, b.real);
+  if (b.imaginary) {
+    const Expr other = times(a.real, b.imaginary);
+    imaginary = imaginary ? c.add(imaginary, other) : other;
+  }
+  return {joined(c, real, imaginary)};
+}
+Values chosen(NodeContext& c) {
+  const Value &a = c.value("self"), &b = c.value("other");
+  const Parts p = operand(c, a, b), q = operand(c, b, a);
+  auto part = [&](const Expr& x, const Expr& y, const Expr& like) {
+    return c.where(c.tensor("condition"), x ? x : c.zero_like(like), y ? y : c.zero_like(like));
+  };
+  return {joined(c, part(p.real, q.real, p.real), part(p.imaginary, q.imaginary, p.real))};
+}
+
 // ---- shape operators: the real operator applies, and leaves the last axis alone
 
 // Rewrites negative axes to count from the start, since the last axis is not PyTorch's. `more`: axes that the result
@@ -174,6 +211,17 @@ Values reshaped_parts(NodeContext& c, int64_t more = 0) {
   return out;
 }
 Values same_rank(NodeContext& c) { return reshaped_parts(c); }
+// Over all axes but the parts' where none are named.
+Values over_axes(NodeContext& c) {
+  if (c.has("dim")) return reshaped_parts(c);
+  Value x = c.value("self");
+  Values axes;
+  for (int64_t i = 0; i < axes_of(c, x); ++i) axes.push_back(whole_at(i));
+  x.complex = false;
+  Values out = c.aten(c.node().target, {{"self", x}, {"dim", Value::of_list(axes)}});
+  out.at(0).complex = true;
+  return out;
+}
 Values one_axis_more(NodeContext& c) { return reshaped_parts(c, 1); }
 
 // ---- Fourier transforms
@@ -263,7 +311,74 @@ Values transform(NodeContext& c) {
   return {as_complex(z)};
 }
 
+// The zero frequency in the middle, and back.
+template <bool kBack>
+Values shifted(NodeContext& c) {
+  Value self = c.value("self");
+  const int64_t rank = axes_of(c, self);
+  Values shifts, axes;
+  Ints of = c.has("dim") ? c.ints("dim") : Ints();
+  if (!c.has("dim"))
+    for (int64_t i = 0; i < rank; ++i) of.push_back(i);
+  for (int64_t i : of) {
+    const int64_t axis = c.dim(i, rank), size = c.dims(self.expr).at(static_cast<size_t>(axis));
+    axes.push_back(whole_at(axis));
+    shifts.push_back(whole_at(kBack ? (size + 1) / 2 : size / 2));
+  }
+  const bool complex = self.complex;
+  self.complex = false;
+  Value out =
+      c.aten("aten.roll.default", {{"self", self}, {"shifts", Value::of_list(shifts)}, {"dims", Value::of_list(axes)}})
+          .at(0);
+  out.complex = complex;
+  return {out};
+}
+
+// The signal of a spectrum by frames: windowed frames are added where they overlap and divided by the windows there.
+Values istft(NodeContext& c) {
+  const Value& self = c.value("self");
+  if (!self.complex) c.fail_type("its operand is not complex");
+  const int64_t n = c.integer("n_fft"), hop = c.integer("hop_length", n / 4), width = c.integer("win_length", n);
+  if (c.flag("return_complex", false) || !c.flag("onesided", true)) c.unsupported("a complex signal");
+  if (n < 1 || hop < 1 || width < 1 || width > n) c.fail("its frames are impossible");
+  const bool alone = axes_of(c, self) == 2;
+  const Value spectrum = as_complex(alone ? c.expand(self.expr, 0) : self.expr);
+  Expr frames =
+      c.aten("aten.fft_irfft.default", {{"self", spectrum}, {"n", whole_at(n)}, {"dim", whole_at(1)}}).at(0).expr;
+  frames = c.transpose(frames, {0, 2, 1});
+  const DataType dtype = c.dtype(frames);
+  if (c.flag("normalized", false)) frames = c.mul(frames, c.scalar(std::sqrt(static_cast<double>(n)), dtype));
+  Expr window = c.has("window") ? c.tensor("window") : c.add(c.zeros(dtype, {width}), c.scalar(1, dtype));
+  const int64_t before = (n - width) / 2;
+  window = c.concat({c.zeros(dtype, {before}), window, c.zeros(dtype, {n - width - before})}, 0);
+  const Ints d = c.dims(frames);
+  const int64_t count = d[1], total = n + hop * (count - 1);
+  Ints places;
+  for (int64_t t = 0; t < count; ++t)
+    for (int64_t i = 0; i < n; ++i) places.push_back(t * hop + i);
+  auto overlapped = [&](const Expr& e, int64_t rows) {
+    const Expr at = c.broadcast_to(c.expand(c.ints_constant(places), 0), {rows, count * n});
+    return c.call("scatter_elements", {c.zeros(dtype, {rows, total}), at, c.reshape(e, {rows, count * n})},
+                  make_attrs<relay::ScatterElementsAttrs>([](auto& a) {
+                    a.axis = 1;
+                    a.reduction = "add";
+                  }));
+  };
+  const Expr sums = overlapped(c.mul(frames, window), d[0]);
+  const Expr weights = overlapped(c.broadcast_to(c.mul(window, window), {1, count, n}), 1);
+  const int64_t start = c.flag("center", true) ? n / 2 : 0;
+  const int64_t length = c.integer("length", total - start - (c.flag("center", true) ? n / 2 : 0));
+  const int64_t end = std::min(total, start + length);
+  if (length < 0 || end <= start) c.fail(format("its length {} is impossible", length));
+  Expr y = c.div(c.slice(sums, 1, start, end), c.slice(weights, 1, start, end));
+  if (end - start < length) y = c.concat({y, c.zeros(dtype, {d[0], length - (end - start)})}, 1);
+  return {alone ? c.squeeze(y, {0}) : y};
+}
+
 constexpr ConverterEntry kTable[] = {
+    {"aten.istft", istft},
+    {"aten.fft_fftshift", shifted<false>},
+    {"aten.fft_ifftshift", shifted<true>},
     {"aten.view_as_complex", view_as_complex},
     {"aten.view_as_real", view_as_real},
     {"aten.complex", from_parts},
@@ -291,16 +406,47 @@ constexpr ConverterEntry kTable[] = {
 
 // Complex versions of operators that also have converters for real tensors.
 constexpr ConverterEntry kOfComplex[] = {
-    {"aten.add", sum<true>},       {"aten.sub", sum<false>},      {"aten.mul", product},
-    {"aten.div", quotient},        {"aten.neg", negative},        {"aten.abs", magnitude},
-    {"aten.clone", itself},        {"aten.contiguous", itself},   {"aten.detach", itself},
-    {"aten.alias", itself},        {"aten.resolve_conj", itself}, {"aten.resolve_neg", itself},
-    {"aten.view", same_rank},      {"aten.reshape", same_rank},   {"aten._unsafe_view", same_rank},
-    {"aten.expand", same_rank},    {"aten.squeeze", same_rank},   {"aten.flatten", same_rank},
-    {"aten.transpose", same_rank}, {"aten.permute", same_rank},   {"aten.slice", same_rank},
-    {"aten.select", same_rank},    {"aten.narrow", same_rank},    {"aten.cat", same_rank},
-    {"aten.flip", same_rank},      {"aten.roll", same_rank},      {"aten.unsqueeze", one_axis_more},
+    {"aten.add", sum<true>},
+    {"aten.sub", sum<false>},
+    {"aten.mul", product},
+    {"aten.div", quotient},
+    {"aten.neg", negative},
+    {"aten.abs", magnitude},
+    {"aten.clone", itself},
+    {"aten.contiguous", itself},
+    {"aten.detach", itself},
+    {"aten.alias", itself},
+    {"aten.resolve_conj", itself},
+    {"aten.resolve_neg", itself},
+    {"aten.view", same_rank},
+    {"aten.reshape", same_rank},
+    {"aten._unsafe_view", same_rank},
+    {"aten.expand", same_rank},
+    {"aten.squeeze", same_rank},
+    {"aten.flatten", same_rank},
+    {"aten.transpose", same_rank},
+    {"aten.permute", same_rank},
+    {"aten.slice", same_rank},
+    {"aten.select", same_rank},
+    {"aten.narrow", same_rank},
+    {"aten.cat", same_rank},
+    {"aten.flip", same_rank},
+    {"aten.roll", same_rank},
+    {"aten.unsqueeze", one_axis_more},
     {"aten.stack", one_axis_more},
+    {"aten.reciprocal", reciprocal},
+    {"aten.exp", exponential},
+    {"aten.mm", matrix_product},
+    {"aten.bmm", matrix_product},
+    {"aten.matmul", matrix_product},
+    {"aten.where", chosen},
+    {"aten.sum", over_axes},
+    {"aten.mean", over_axes},
+    {"aten.unbind", same_rank},
+    {"aten.chunk", same_rank},
+    {"aten.split", same_rank},
+    {"aten.split_with_sizes", same_rank},
+    {"aten.index_select", same_rank},
 };
 
 }  // namespace

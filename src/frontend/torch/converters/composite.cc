@@ -18,14 +18,6 @@ Value wholes(const Ints& numbers) {
   for (int64_t i : numbers) out.push_back(whole(i));
   return Value::of_list(std::move(out));
 }
-// The results of another operator.
-Values aten(NodeContext& c, const std::string& target, NamedValues arguments) {
-  Node node;
-  node.target = target;
-  node.name = c.node().name;
-  node.outputs.resize(1);
-  return convert_resolved(c.place(), node, std::move(arguments));
-}
 Expr number(NodeContext& c, double value, const Expr& like) { return c.scalar_like(value, like); }
 Expr along(NodeContext& c, const Expr& x, const Expr& places, int64_t axis) {
   return c.call("take", {x, places}, make_attrs<relay::TakeAttrs>([&](auto& a) { a.axis = static_cast<int>(axis); }));
@@ -35,7 +27,7 @@ Expr along(NodeContext& c, const Expr& x, const Expr& places, int64_t axis) {
 
 Values trace(NodeContext& c) {
   const Expr x = c.tensor("self");
-  const Expr diagonal = aten(c, "aten.diagonal.default", {{"self", x}}).at(0).expr;
+  const Expr diagonal = c.aten("aten.diagonal.default", {{"self", x}}).at(0).expr;
   return {c.reduce("sum", c.dtype(x).is_float() ? diagonal : c.cast(diagonal, kInt64), {0}, false)};
 }
 Values diag_embed(NodeContext& c) {
@@ -90,7 +82,7 @@ Values tensordot(NodeContext& c) {
     }
   const Expr left = c.reshape(c.transpose(a, order_a), {rows, shared});
   const Expr right = c.reshape(c.transpose(b, order_b), {shared, columns});
-  return {c.reshape(aten(c, "aten.mm.default", {{"self", left}, {"mat2", right}}).at(0).expr, out)};
+  return {c.reshape(c.aten("aten.mm.default", {{"self", left}, {"mat2", right}}).at(0).expr, out)};
 }
 Values cross(NodeContext& c) {
   const Expr a = c.tensor("self"), b = c.tensor("other");
@@ -111,7 +103,7 @@ Values matrix_power(NodeContext& c) {
   const int64_t n = c.integer("n");
   if (n < 1 || n > 64) c.unsupported(format("the power {} of a matrix", n));
   Expr out = x;
-  for (int64_t i = 1; i < n; ++i) out = aten(c, "aten.matmul.default", {{"self", out}, {"other", x}}).at(0).expr;
+  for (int64_t i = 1; i < n; ++i) out = c.aten("aten.matmul.default", {{"self", out}, {"other", x}}).at(0).expr;
   return {out};
 }
 // Of a matrix (Frobenius) or of all elements.
@@ -119,11 +111,10 @@ Values frobenius(NodeContext& c) {
   if (c.has("ord") && c.value("ord").kind != Value::kText) {
     if (c.rank(c.tensor("self")) != 1 && !(c.has("dim") && c.ints("dim").size() == 1))
       c.unsupported("a norm of a matrix other than Frobenius's");
-    return aten(c, "aten.linalg_vector_norm.default",
-                {{"self", c.value("self")},
-                 {"ord", c.value("ord")},
-                 {"dim", c.has("dim") ? c.value("dim") : Value()},
-                 {"keepdim", c.has("keepdim") ? c.value("keepdim") : Value()}});
+    return c.aten("aten.linalg_vector_norm.default", {{"self", c.value("self")},
+                                                      {"ord", c.value("ord")},
+                                                      {"dim", c.has("dim") ? c.value("dim") : Value()},
+                                                      {"keepdim", c.has("keepdim") ? c.value("keepdim") : Value()}});
   }
   if (c.has("ord") && c.text("ord", "fro") != "fro") c.unsupported("a norm of a matrix other than Frobenius's");
   const Expr x = c.tensor("self");
@@ -142,10 +133,10 @@ Values rot90(NodeContext& c) {
   if (axes.size() != 2) c.fail("it turns in two axes");
   const int64_t turns = ((c.integer("k", 1) % 4) + 4) % 4;
   auto flipped = [&](const Value& v, const Ints& along_axes) {
-    return aten(c, "aten.flip.default", {{"self", v}, {"dims", wholes(along_axes)}}).at(0);
+    return c.aten("aten.flip.default", {{"self", v}, {"dims", wholes(along_axes)}}).at(0);
   };
   auto swapped = [&](const Value& v) {
-    return aten(c, "aten.transpose.int", {{"self", v}, {"dim0", whole(axes[0])}, {"dim1", whole(axes[1])}}).at(0);
+    return c.aten("aten.transpose.int", {{"self", v}, {"dim0", whole(axes[0])}, {"dim1", whole(axes[1])}}).at(0);
   };
   if (turns == 0) return {self};
   if (turns == 2) return {flipped(self, axes)};
@@ -163,11 +154,11 @@ Values at_least_axes(NodeContext& c) {
 Values kth_value(NodeContext& c) {
   const int64_t rank = c.rank(c.tensor("self")), k = c.integer("k");
   const Value axis = whole(rank == 0 ? 0 : c.dim(c.integer("dim", -1), rank));
-  const Values sorted = aten(c, "aten.sort.default", {{"self", c.value("self")}, {"dim", axis}});
+  const Values sorted = c.aten("aten.sort.default", {{"self", c.value("self")}, {"dim", axis}});
   Values out;
   for (const Value& v : sorted) {
-    Value one = aten(c, "aten.select.int", {{"self", v}, {"dim", axis}, {"index", whole(k - 1)}}).at(0);
-    if (c.flag("keepdim", false)) one = aten(c, "aten.unsqueeze.default", {{"self", one}, {"dim", axis}}).at(0);
+    Value one = c.aten("aten.select.int", {{"self", v}, {"dim", axis}, {"index", whole(k - 1)}}).at(0);
+    if (c.flag("keepdim", false)) one = c.aten("aten.unsqueeze.default", {{"self", one}, {"dim", axis}}).at(0);
     out.push_back(one);
   }
   return out;
@@ -204,7 +195,7 @@ Values embedding_bag(NodeContext& c) {
   }
   Expr weights = c.cast(belongs, dtype);
   if (c.has("per_sample_weights")) weights = c.mul(weights, c.expand(c.tensor("per_sample_weights"), 0));
-  const Expr sums = aten(c, "aten.mm.default", {{"self", weights}, {"mat2", rows}}).at(0).expr;
+  const Expr sums = c.aten("aten.mm.default", {{"self", weights}, {"mat2", rows}}).at(0).expr;
   if (mode == 0) return {sums};
   const Expr sizes = c.reduce("sum", c.cast(belongs, dtype), {1}, true);
   return {c.div(sums, c.call("maximum", {sizes, c.scalar(1, dtype)}))};

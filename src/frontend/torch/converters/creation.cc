@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensor creation.
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/format.h"
 #include "frontend/torch/convert.h"
@@ -105,6 +107,63 @@ Values eye(NodeContext& c) {
   Expr row = c.expand(c.counting(rows), 1), column = c.expand(c.counting(columns), 0);
   return {c.cast(c.call("equal", {row, column}), c.dtype_arg("dtype", kFloat32))};
 }
+
+// ---- windows of signals, and frequencies
+
+Expr sampled(NodeContext& c, int64_t count, const std::function<double(int64_t)>& at) {
+  if (count < 0 || count > (1 << 24)) c.fail(format("its length {} is impossible", count));
+  Tensor t = Tensor::zeros(c.dtype_arg("dtype", kFloat32), {count});
+  for (int64_t i = 0; i < count; ++i) t.set_double(i, at(i));
+  return c.constant_of(t);
+}
+// A function of the way through the window; a periodic one leaves its last point out.
+Expr window(NodeContext& c, const std::function<double(double)>& shape) {
+  const int64_t count = c.integer("window_length");
+  const int64_t steps = count - (c.flag("periodic", true) ? 0 : 1);
+  return sampled(
+      c, count, [&](int64_t i) { return count == 1 ? 1 : shape(static_cast<double>(i) / static_cast<double>(steps)); });
+}
+Values hann(NodeContext& c) {
+  return {window(c, [](double t) { return 0.5 - 0.5 * std::cos(2 * M_PI * t); })};
+}
+Values hamming(NodeContext& c) {
+  const double alpha = c.number("alpha", 0.54), beta = c.number("beta", 0.46);
+  return {window(c, [&](double t) { return alpha - beta * std::cos(2 * M_PI * t); })};
+}
+Values blackman(NodeContext& c) {
+  return {window(c, [](double t) { return 0.42 - 0.5 * std::cos(2 * M_PI * t) + 0.08 * std::cos(4 * M_PI * t); })};
+}
+Values bartlett(NodeContext& c) {
+  return {window(c, [](double t) { return 1 - std::abs(2 * t - 1); })};
+}
+Values kaiser(NodeContext& c) {
+  const double beta = c.number("beta", 12);
+  auto bessel = [](double x) {  // of the first kind, modified, order 0
+    double sum = 1, term = 1;
+    for (int k = 1; k < 500 && term > sum * 1e-17; ++k) sum += term *= x * x / (4.0 * k * k);
+    return sum;
+  };
+  return {window(c, [&](double t) {
+    const double side = 2 * t - 1;
+    return bessel(beta * std::sqrt(std::max(0.0, 1 - side * side))) / bessel(beta);
+  })};
+}
+template <bool kOneSided>
+Values frequencies(NodeContext& c) {
+  const int64_t n = c.integer("n");
+  const double width = static_cast<double>(n) * c.number("d", 1);
+  return {sampled(c, kOneSided ? n / 2 + 1 : n,
+                  [&](int64_t i) { return static_cast<double>(!kOneSided && i >= (n + 1) / 2 ? i - n : i) / width; })};
+}
+Values logspace(NodeContext& c) {
+  const double start = c.number("start"), end = c.number("end"), base = c.number("base", 10);
+  const int64_t steps = c.integer("steps");
+  return {sampled(c, steps, [&](int64_t i) {
+    return std::pow(
+        base, steps == 1 ? start : start + (end - start) * static_cast<double>(i) / static_cast<double>(steps - 1));
+  })};
+}
+
 Values random(NodeContext& c) { c.unsupported("random numbers"); }
 
 constexpr ConverterEntry kTable[] = {
@@ -127,6 +186,14 @@ constexpr ConverterEntry kTable[] = {
     {"aten.arange", arange},
     {"aten.linspace", linspace},
     {"aten.eye", eye},
+    {"aten.hann_window", hann},
+    {"aten.hamming_window", hamming},
+    {"aten.blackman_window", blackman},
+    {"aten.bartlett_window", bartlett},
+    {"aten.kaiser_window", kaiser},
+    {"aten.fft_fftfreq", frequencies<false>},
+    {"aten.fft_rfftfreq", frequencies<true>},
+    {"aten.logspace", logspace},
     {"aten.rand", random},
     {"aten.randn", random},
     {"aten.rand_like", random},

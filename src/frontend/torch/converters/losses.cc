@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses and distances, as models compute them in evaluation.
+#include <algorithm>
 #include <cmath>
 
 #include "base/format.h"
@@ -151,6 +152,71 @@ Values triplet(NodeContext& c) {
   const Expr d = c.sub(row_distance(c, a, near, power, slack, false), other);
   return reduced(c, at_least(c, c.add(d, number(c, c.number("margin", 1), d)), 0));
 }
+Expr positive_part(NodeContext& c, const Expr& e) { return at_least(c, e, 0); }
+// Of scores that should lie on either side of a margin.
+Values soft_margin(NodeContext& c) {
+  const Expr x = c.real(c.tensor("self")), t = c.real(c.tensor("target"));
+  return reduced(c, softplus(c, c.call("negative", {c.mul(t, x)})));
+}
+Values margin_ranking(NodeContext& c) {
+  const Expr x = c.real(c.tensor("input1")), y = c.real(c.tensor("input2")), t = c.tensor("target");
+  const Expr d = c.mul(c.sub(y, x), c.cast(t, c.dtype(x)));
+  return reduced(c, positive_part(c, c.add(d, number(c, c.number("margin", 0), d))));
+}
+Values hinge_embedding(NodeContext& c) {
+  const Expr x = c.real(c.tensor("self")), t = c.real(c.tensor("target"));
+  const Expr far = positive_part(c, c.sub(number(c, c.number("margin", 1), x), x)), none = number(c, 0, x);
+  auto chosen = [&](double side, const Expr& e) { return c.where(c.call("equal", {t, number(c, side, t)}), none, e); };
+  return reduced(c, c.add(chosen(1, far), chosen(-1, x)));
+}
+Values cosine_embedding(NodeContext& c) {
+  const Expr x = c.real(c.tensor("input1")), y = c.real(c.tensor("input2")), t = c.real(c.tensor("target"));
+  const int64_t axis = std::max(c.rank(x), c.rank(y)) - 1;
+  auto dot = [&](const Expr& a, const Expr& b) { return c.reduce("sum", c.mul(a, b), {axis}, false); };
+  const double slack = 1e-12;
+  auto square = [&](const Expr& e) { return c.add(dot(e, e), number(c, slack, e)); };
+  const Expr cosine = c.div(dot(x, y), c.call("sqrt", {c.mul(square(x), square(y))}));
+  const Expr same = c.sub(number(c, 1, cosine), cosine);
+  const Expr other = positive_part(c, c.sub(cosine, number(c, c.number("margin", 0), cosine)));
+  const Expr none = number(c, 0, cosine);
+  auto chosen = [&](double side, const Expr& e) { return c.where(c.call("equal", {t, number(c, side, t)}), e, none); };
+  return reduced(c, c.add(chosen(1, same), chosen(-1, other)));
+}
+// How far the scores of other classes come within a margin of the target's.
+Values multi_margin(NodeContext& c) {
+  Expr x = c.real(c.tensor("self")), target = c.cast(c.tensor("target"), kInt64);
+  const bool alone = c.rank(x) == 1;
+  if (alone) x = c.expand(x, 0), target = c.reshape(target, {1});
+  const int64_t classes = c.dims(x).at(1);
+  const Expr own =
+      c.call("gather", {x, c.expand(target, 1)}, make_attrs<relay::GatherAttrs>([](auto& a) { a.axis = 1; }));
+  Expr each = positive_part(c, c.sub(c.add(x, number(c, c.number("margin", 1), x)), own));
+  const double power = c.number("p", 1);
+  if (power != 1 && power != 2) c.fail(format("its p is {}", power));
+  if (power == 2) each = c.mul(each, each);
+  if (c.has("weight")) {
+    const Expr of_targets =
+        c.call("take", {c.tensor("weight"), target}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
+    each = c.mul(each, c.expand(of_targets, 1));
+  }
+  const Expr is_own = c.call("equal", {c.expand(c.counting(classes), 0), c.expand(target, 1)});
+  each = c.where(is_own, number(c, 0, each), each);
+  const Expr sum = c.div(c.reduce("sum", each, {1}, false), number(c, static_cast<double>(classes), each));
+  return reduced(c, alone ? c.reshape(sum, {}) : sum);
+}
+Values poisson(NodeContext& c) {
+  const Expr x = c.real(c.tensor("input")), t = c.real(c.tensor("target"));
+  Expr each = c.flag("log_input", true)
+                  ? c.sub(c.call("exp", {x}), c.mul(t, x))
+                  : c.sub(x, c.mul(t, c.call("log", {c.add(x, number(c, c.number("eps", 1e-8), x))})));
+  if (c.flag("full", false)) {  // Stirling's approximation of the target's factorial
+    const Expr safe = at_least(c, t, 1);
+    const Expr half = c.mul(c.call("log", {c.mul(safe, number(c, 2 * M_PI, t))}), number(c, 0.5, t));
+    const Expr stirling = c.add(c.sub(c.mul(safe, c.call("log", {safe})), safe), half);
+    each = c.add(each, c.where(c.call("greater", {t, number(c, 1, t)}), stirling, number(c, 0, t)));
+  }
+  return reduced(c, each);
+}
 // Distances between all rows of one and all of the other.
 Values distances(NodeContext& c) {
   const Expr x = c.real(c.tensor("x1")), y = c.real(c.tensor("x2"));
@@ -176,6 +242,12 @@ constexpr ConverterEntry kTable[] = {
     {"aten.cosine_similarity", cosine_similarity},
     {"aten.pairwise_distance", pairwise_distance},
     {"aten.triplet_margin_loss", triplet},
+    {"aten.soft_margin_loss", soft_margin},
+    {"aten.margin_ranking_loss", margin_ranking},
+    {"aten.hinge_embedding_loss", hinge_embedding},
+    {"aten.cosine_embedding_loss", cosine_embedding},
+    {"aten.multi_margin_loss", multi_margin},
+    {"aten.poisson_nll_loss", poisson},
     {"aten.cdist", distances},
     {"aten._cdist_forward", distances},
 };

@@ -192,11 +192,7 @@ Expr operand(NodeContext& c, size_t i) {
   return v.expr;
 }
 Value with(NodeContext& c, const char* target, NamedValues arguments) {
-  Node node;
-  node.name = c.node().name;
-  node.target = target;
-  node.outputs.resize(1);
-  Values made = convert_resolved(c.place(), node, std::move(arguments));
+  Values made = c.aten(target, std::move(arguments));
   if (made.empty()) c.fail(format("{} made nothing", target));
   return made[0];
 }

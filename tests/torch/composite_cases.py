@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More small modules for tests/torch/operators.py: matrices, special functions, statistics, losses, signals and what moves elements."""
+import torch
+import torch.nn.functional as F
+
+
+def matrices(Case, real, whole, truth):
+    a, b = real(2, 5, 5), real(2, 5, 3)
+    s = a @ a.mT + torch.eye(5)
+    zero_pivot = torch.tensor([[0.0, 2.0, 1.0], [1.0, 0.0, 3.0], [2.0, 1.0, 0.0]])
+    yield Case("linalg.inv", torch.linalg.inv, [a])
+    yield Case("linalg.inv.exchanged", lambda m: (torch.linalg.inv(m), torch.inverse(m), torch.linalg.det(m)), [zero_pivot])
+    yield Case("linalg.inv_ex", torch.linalg.inv_ex, [a])
+    yield Case("linalg.det", lambda m: (torch.linalg.det(m), torch.det(m[0])), [a])
+    yield Case("linalg.det.zero", torch.linalg.det, [torch.ones(3, 3)])
+    yield Case("linalg.slogdet", lambda m: (*torch.linalg.slogdet(m), *torch.slogdet(m)), [a])
+    yield Case("logdet", torch.logdet, [s])
+    yield Case("linalg.solve", torch.linalg.solve, [a, b])
+    yield Case("linalg.solve.vector", lambda m, v: (torch.linalg.solve(m, v), torch.linalg.solve(m[0], v[0])), [a, real(2, 5)])
+    yield Case("linalg.solve.right", lambda m, v: torch.linalg.solve(m, v, left=False), [a, real(2, 3, 5)])
+    yield Case("linalg.solve.batches", torch.linalg.solve, [a[0], b])
+    yield Case("linalg.cholesky", lambda m: (torch.linalg.cholesky(m), torch.linalg.cholesky(m, upper=True), *torch.linalg.cholesky_ex(m)), [s])
+    yield Case("cholesky_solve", lambda m, v: (torch.cholesky_solve(v, torch.linalg.cholesky(m)), torch.cholesky_solve(v, torch.linalg.cholesky(m).mT, upper=True)), [s, b])
+    yield Case("cholesky_inverse", lambda m: torch.cholesky_inverse(torch.linalg.cholesky(m)), [s])
+    for upper in (False, True):
+        yield Case(f"solve_triangular.{upper}", lambda m, v, u=upper: torch.linalg.solve_triangular(m, v, upper=u), [a + 3 * torch.eye(5), b])
+        yield Case(f"solve_triangular.right.{upper}", lambda m, v, u=upper: torch.linalg.solve_triangular(m, v, upper=u, left=False, unitriangular=True), [a, real(2, 3, 5)])
+    yield Case("linalg.qr", torch.linalg.qr, [real(2, 6, 4)])
+    yield Case("linalg.qr.wide", torch.linalg.qr, [real(3, 5)])
+    yield Case("linalg.qr.complete", lambda m: torch.linalg.qr(m, mode="complete"), [real(5, 3)])
+
+
+def special(Case, real, whole, truth):
+    x = torch.linspace(-7.3, 9.1, 50)
+    positive = torch.cat([torch.linspace(0.01, 12, 40), torch.tensor([30.0, 1e3, 1e6])])
+    for name in "lgamma digamma".split():
+        yield Case(name, getattr(torch, name), [positive])
+        yield Case(f"{name}.left", getattr(torch, name), [x - 0.003])
+    yield Case("mvlgamma", lambda a: torch.mvlgamma(a + 2, 3), [positive[:40]])
+    for name in "i0 i0e i1 i1e erfc erfcx ndtr log_ndtr".split():
+        yield Case(f"special.{name}", getattr(torch.special, name), [x * 2 if name.startswith("i") else x])
+    yield Case("special.i0e.far", torch.special.i0e, [positive])
+    yield Case("special.entr", torch.special.entr, [torch.tensor([0.0, 0.2, 1.0, 3.0, -1.0])])
+    yield Case("logaddexp2", torch.logaddexp2, [x, x.flip(0)])
+    yield Case("float_power", lambda a: torch.float_power(a, 1.5), [positive[:40]])
+
+
+def statistics(Case, real, whole, truth):
+    x = real(4, 6)
+    gaps = torch.where(truth(4, 6), torch.tensor(float("nan")), x)
+    yield Case("nansum", lambda a: (torch.nansum(a), torch.nansum(a, 1), torch.nanmean(a, 0, keepdim=True)), [gaps])
+    yield Case("quantile", lambda a: (torch.quantile(a, 0.3), torch.quantile(a, 0.6, dim=1), torch.quantile(a, 0.5, dim=0, keepdim=True)), [x])
+    yield Case("quantile.several", lambda a, q: (torch.quantile(a, q, dim=1), torch.quantile(a, q, dim=0, keepdim=True), torch.quantile(a, q)), [x, torch.tensor([0.1, 0.5, 0.95])])
+    for how in "lower higher nearest midpoint".split():
+        yield Case(f"quantile.{how}", lambda a, h=how: torch.quantile(a, 0.37, dim=1, interpolation=h), [x])
+    yield Case("quantile.nan", lambda a: torch.quantile(a, 0.5, dim=1), [gaps])
+    yield Case("cov", lambda a: (torch.cov(a), torch.cov(a, correction=0), torch.cov(a[0]), torch.corrcoef(a)), [x])
+    for name in "cummax cummin".split():
+        yield Case(name, lambda a, n=name: (*getattr(torch, n)(a, 0), *getattr(torch, n)(a, 1)), [x])
+        yield Case(f"{name}.equal", lambda a, n=name: getattr(torch, n)(a, 1), [whole(3, 11, low=0, high=3)])
+        yield Case(f"{name}.nan", lambda a, n=name: getattr(torch, n)(a, 1).values, [gaps])
+    yield Case("logcumsumexp", lambda a: (torch.logcumsumexp(a * 20, 1), torch.logcumsumexp(a, 0)), [x])
+    yield Case("mode", lambda a: torch.mode(a, 1).values, [whole(4, 9, low=0, high=3)])
+    yield Case("trapezoid", lambda a, p: (torch.trapezoid(a), torch.trapezoid(a, dx=0.5, dim=0), torch.trapezoid(a, p), torch.cumulative_trapezoid(a, p)), [x, real(6).cumsum(0)])
+    yield Case("dist", lambda a, b: (torch.dist(a, b), torch.dist(a, b, 1)), [x, real(4, 6)])
+    yield Case("renorm", lambda a: torch.renorm(a, 2, 0, 1.5), [x])
+
+
+def losses(Case, real, whole, truth):
+    x, y, t = real(4, 5), real(4, 5), whole(4, low=0, high=5)
+    side = y.sign()
+    for how in "none mean sum".split():
+        yield Case(f"soft_margin.{how}", lambda a, b, r=how: F.soft_margin_loss(a, b, reduction=r), [x, side])
+        yield Case(f"margin_ranking.{how}", lambda a, b, s, r=how: F.margin_ranking_loss(a, b, s, margin=0.3, reduction=r), [x, y, side])
+        yield Case(f"hinge_embedding.{how}", lambda a, s, r=how: F.hinge_embedding_loss(a, s, reduction=r), [x, side])
+        yield Case(f"cosine_embedding.{how}", lambda a, b, s, r=how: F.cosine_embedding_loss(a, b, s, margin=0.1, reduction=r), [x, y, side[:, 0]])
+        yield Case(f"multi_margin.{how}", lambda a, k, r=how: F.multi_margin_loss(a, k, reduction=r), [x, t])
+        yield Case(f"poisson.{how}", lambda a, b, r=how: F.poisson_nll_loss(a, b, reduction=r), [x, y.abs() * 3])
+    yield Case("multi_margin.weights", lambda a, k, w: F.multi_margin_loss(a, k, p=2, weight=w), [x, t, torch.rand(5)])
+    yield Case("poisson.full", lambda a, b: F.poisson_nll_loss(a.abs() + 0.1, b, log_input=False, full=True), [x, y.abs() * 3])
+
+
+def signals(Case, real, whole, truth):
+    x = real(2, 40)
+    yield Case("windows", lambda a: a.sum() + torch.cat([torch.hann_window(9), torch.hamming_window(8, periodic=False), torch.blackman_window(7), torch.bartlett_window(6, periodic=False), torch.kaiser_window(10)]), [x])
+    yield Case("frequencies", lambda a: a.sum() + torch.cat([torch.fft.fftfreq(7), torch.fft.fftfreq(8, 0.5), torch.fft.rfftfreq(9), torch.logspace(-1, 2, 5)]), [x])
+    yield Case("fftshift", lambda a: (torch.fft.fftshift(a), torch.fft.ifftshift(a[:, :7], dim=1), torch.fft.fftshift(torch.fft.fft(a), dim=-1).real), [x])
+    yield Case("istft", lambda a, w: torch.istft(torch.stft(a, 16, 4, window=w, return_complex=True), 16, 4, window=w), [x, torch.hann_window(16)])
+    yield Case("istft.longer", lambda a, w: torch.istft(torch.stft(a, 16, 4, 12, window=w, return_complex=True, normalized=True), 16, 4, 12, window=w, normalized=True, length=44), [x, torch.hann_window(12)])
+    yield Case("istft.alone", lambda a: torch.istft(torch.stft(a[0], 8, 2, window=torch.ones(8), return_complex=True), 8, 2, window=torch.ones(8)), [x])
+    z = lambda a: torch.complex(a, a.flip(-1))
+    yield Case("complex.products", lambda a, b: torch.view_as_real(z(a) @ z(b)), [real(3, 4), real(4, 2)])
+    yield Case("complex.sums", lambda a: (torch.view_as_real(z(a).sum(1)), torch.view_as_real(z(a).mean()), torch.view_as_real(z(a).exp()), torch.view_as_real(1 / (z(a) + 3))), [real(3, 4)])
+    yield Case("complex.where", lambda a: torch.view_as_real(torch.where(a > 0, z(a), torch.zeros_like(z(a)))), [real(3, 4)])
+    yield Case("complex.parts_of_axis", lambda a: [torch.view_as_real(p) for p in (*z(a).chunk(2, -1), *z(a).unbind(0))], [real(3, 4)])
+
+
+def rearranged(Case, real, whole, truth):
+    x = real(3, 4)
+    yield Case("diag", lambda a: (torch.diag(a), torch.diag(a, 1), torch.diag(a[0]), torch.diag(a[0], -1)), [x])
+    yield Case("block_diag", lambda a, b: torch.block_diag(a, b, a[0]), [x, real(2, 2)])
+    yield Case("fill_diagonal", lambda a: a.clone().fill_diagonal_(2.5), [real(4, 3)])
+    for offset in (0, 1, -1):
+        yield Case(f"diagonal_scatter.{offset}", lambda a, k=offset: torch.diagonal_scatter(a, torch.arange(a.diagonal(k).numel()).float(), k), [real(4, 5)])
+    yield Case("diagonal_scatter.axes", lambda a: torch.diagonal_scatter(a, a.diagonal(0, 0, 2) * 3, 0, 0, 2), [real(3, 4, 3)])
+    yield Case("triangle_indices", lambda a: (a.sum() + torch.tril_indices(3, 4).float(), torch.triu_indices(4, 3, 1)), [x])
+    yield Case("cartesian_prod", lambda a, b: torch.cartesian_prod(a, b, a), [real(3), real(2)])
+    yield Case("isin", lambda a, b: (torch.isin(a, b), torch.isin(a, b, invert=True)), [whole(4, 5), whole(3)])
+    yield Case("vander", lambda a: (torch.vander(a), torch.vander(a, 3, increasing=True)), [real(4)])
+    yield Case("stacks", lambda a, b: (torch.column_stack([a, b]), torch.dstack([a, a]), torch.dstack([b, b]), torch.column_stack([b, b])), [x, real(3)])
+    yield Case("splits", lambda a: (*torch.hsplit(a, 2), *torch.vsplit(a, [1]), *torch.dsplit(a, 3)), [real(2, 4, 6)])
+    yield Case("flips", lambda a: (torch.fliplr(a), torch.flipud(a)), [x])
+    yield Case("max_unpool", lambda a: F.max_unpool2d(*F.max_pool2d(a, 2, return_indices=True), 2), [real(2, 3, 6, 8)])
+    yield Case("addr", lambda a, v, w: torch.addr(a, v, w, beta=0.5, alpha=2), [x, real(3), real(4)])
+    yield Case("multi_dot", lambda a, b: torch.linalg.multi_dot([a, b, a]), [real(3, 4), real(4, 3)])
+    yield Case("ldexp", lambda a, k: torch.ldexp(a, k), [x, whole(3, 4)])
+
+
+FAMILIES = (matrices, special, statistics, losses, signals, rearranged)
