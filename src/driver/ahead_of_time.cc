@@ -7,6 +7,7 @@
 #include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "codegen/backend.h"
+#include "codegen/source/c_processors.h"
 #include "codegen/source/c_program.h"
 #include "driver/build.h"
 
@@ -103,8 +104,9 @@ Result<lower::MemoryOptions> memory_of(const AheadOfTime& options, const Target&
   const bool source = codegen::backend_of(target).makes_source();
   lower::MemoryOptions memory;
   memory.pools = options.workspace;
-  // C elements have at most 8 bytes; machine code works on whole cache lines.
-  memory.alignment = std::max<int64_t>(options.workspace_alignment, source ? 8 : 64);
+  // C elements have at most 8 bytes; vectors and machine code work on whole cache lines.
+  const bool elements = source && !codegen::is_vector_c(target);
+  memory.alignment = std::max<int64_t>(options.workspace_alignment, elements ? 8 : 64);
   memory.exact = source;
   memory.one_thread = true;
   memory.inputs_and_outputs = options.tensors_in_pools;

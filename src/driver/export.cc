@@ -12,6 +12,7 @@
 #include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "codegen/backend.h"
+#include "codegen/source/c_processors.h"
 #include "codegen/source/c_program.h"
 #include "driver/build.h"
 #include "driver/external_code/c_source.h"
@@ -128,9 +129,14 @@ Status write_byte_code(const Output& out, const std::string& path) {
 Result<std::string> compiled_source(const Output& out) {
   const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-source"));
   const std::string source = place.path() + "/kernels.c", object = place.path() + "/kernels.o";
-  TW_TRY_STATUS(write_part(source, codegen::c_kernel_functions(out.built.lowered.kernels, out.kernels), source));
-  TW_TRY_STATUS(runtime::run_c_compiler({"-std=c99", "-O2", "-fPIC", "-fvisibility=hidden", "-c", "-o", object, source},
-                                        place.path()));
+  // Every call is in the plan: it says which kernels write where they read.
+  const bool known = !out.plan.steps.empty() && out.plan.variants.empty();
+  TW_TRY_STATUS(write_part(
+      source, codegen::c_kernel_functions(out.built.lowered.kernels, out.kernels, known ? &out.plan : nullptr),
+      source));
+  std::vector<std::string> command = codegen::c_compiler_options(out.built.target);
+  command.insert(command.end(), {"-O2", "-fPIC", "-fvisibility=hidden", "-c", "-o", object, source});
+  TW_TRY_STATUS(runtime::run_c_compiler(command, place.path()));
   return read_whole(object);
 }
 

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/plugin.h"
 #include "base/work_folder.h"
+#include "codegen/source/c_processors.h"
 #include "codegen/source/c_program.h"
 #include "runtime/link_file.h"
 
@@ -39,9 +40,11 @@ Result<std::vector<Tensor>> run_source(const Built& built, const std::vector<Ten
   const std::string &folder = place.path(), library = folder + "/model.so";
   TW_TRY_STATUS(write_part(folder + "/model.c", TW_TRY(source_of(built)), library));
   TW_TRY_STATUS(write_part(folder + "/entry.c", entry_source(plan), library));
-  TW_TRY_STATUS(runtime::run_c_compiler({"-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1", "-fPIC",
-                                         "-shared", "-o", library, folder + "/model.c", folder + "/entry.c", "-lm"},
-                                        folder));
+  std::vector<std::string> command = codegen::c_compiler_options(built.target);
+  for (const char* option : {"-Wall", "-Wextra", "-pedantic", "-Werror", "-O1", "-fPIC", "-shared", "-o"})
+    command.emplace_back(option);
+  command.insert(command.end(), {library, folder + "/model.c", folder + "/entry.c", "-lm"});
+  TW_TRY_STATUS(runtime::run_c_compiler(command, folder));
   void* handle = TW_TRY(open_plugin(library));
   auto* entry = reinterpret_cast<void (*)(void* const*, void*)>(dlsym(handle, kSourceEntry));
   if (entry == nullptr) return Diagnostic(ErrorCode::kInternal, format("the compiled source has no {}", kSourceEntry));

@@ -3,8 +3,12 @@
 // that fused multiply-adds save.
 #include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "codegen/library.h"
+#include "codegen/source/c_processors.h"
+#include "codegen/source/c_program.h"
+#include "runtime/cpu.h"
 #include "tir/cases.h"
 #include "tir/passes/lower_kernel.h"
 #include "tir/random_kernel.h"
@@ -40,7 +44,36 @@ testing::AssertionResult same(const std::vector<std::byte>& want, const std::vec
   return testing::AssertionSuccess();
 }
 
-void compare(const Target& target, unsigned first, unsigned last) {
+// Kernels as C, compiled by the system's compiler.
+class CLibrary {
+ public:
+  CLibrary(const std::vector<tir::PrimFunc>& functions, const Target& target) { load(functions, target); }
+  void run(size_t k, const std::vector<void*>& pointers, int64_t tid, int64_t nthreads) const {
+    kernels_[k](pointers.data(), tid, nthreads);
+  }
+
+ private:
+  void load(const std::vector<tir::PrimFunc>& functions, const Target& target) {
+    auto texts = compile_kernels(functions, target, 1);
+    ASSERT_TRUE(texts.ok()) << texts.error().str();
+    const std::string source = folder_.path + "/kernels.c", library = folder_.path + "/kernels.so";
+    std::ofstream(source) << c_kernel_functions(functions, texts->objects);
+    std::string command = "cc";  // random kernels read registers that they never wrote
+    for (const std::string& option : c_compiler_options(target)) command += " " + option;
+    command += " -Wall -Wextra -Werror -Wno-uninitialized -O1 -fPIC -shared -o " + library + " " + source + " -lm";
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+    void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(handle, nullptr) << dlerror();
+    for (const tir::PrimFunc& f : functions)
+      kernels_.push_back(reinterpret_cast<void (*)(void* const*, int64_t, int64_t)>(dlsym(handle, f.name.c_str())));
+  }
+
+  TempFolder folder_;
+  std::vector<void (*)(void* const*, int64_t, int64_t)> kernels_;
+};
+
+template <class L = Library>
+void compare(const Target& target, unsigned first, unsigned last, int threads = 2) {
   std::vector<tir::PrimFunc> sources, kernels;
   for (unsigned seed = first; seed < last; ++seed) {
     sources.push_back(tir::RandomKernel(seed).function());
@@ -49,20 +82,19 @@ void compare(const Target& target, unsigned first, unsigned last) {
     kernels.push_back(*lowered);
     kernels.back().name = "random" + std::to_string(seed);
   }
-  Library library(kernels, target);
+  L library(kernels, target);
   if (testing::Test::HasFatalFailure()) return;
-  constexpr int kThreads = 2;
   int floats = 0, all = 0;
   for (size_t k = 0; k < kernels.size(); ++k) {
     const unsigned seed = first + static_cast<unsigned>(k);
     SCOPED_TRACE(seed);
     std::string error;
-    Memory want = tir::run_on_random(sources[k], seed, &error, kThreads);
+    Memory want = tir::run_on_random(sources[k], seed, &error, threads);
     ASSERT_TRUE(error.empty()) << error;
     Memory got = initial(sources[k], seed);
     std::vector<void*> pointers;
     for (auto& bytes : got) pointers.push_back(bytes.data());
-    for (int t = 0; t < kThreads; ++t) library.run(k, pointers, t, kThreads);
+    for (int t = 0; t < threads; ++t) library.run(k, pointers, t, threads);
     for (size_t p = 0; p < got.size(); ++p)
       ASSERT_TRUE(same(want[p], got[p], sources[k].params[p]->dtype))
           << target.mcpu << ", " << sources[k].params[p]->name << "\n"
@@ -77,6 +109,16 @@ TEST(RandomKernels, NarrowTargetMatchesTheInterpreter) {
   const Target target = named_target("llvm -mcpu=x86-64-v2");
   if (!runs_here(target)) GTEST_SKIP() << "x86-64-v2 does not run here";
   compare(target, 1000, 1040);
+}
+TEST(RandomKernels, CMatchesTheInterpreter) { compare<CLibrary>(named_target("c"), 2000, 2040, 1); }
+TEST(RandomKernels, VectorsOfGnuCMatchTheInterpreter) {
+  int ran = 0;
+  for (const char* text : {"c -mcpu=x86-64-v2", "c -mcpu=haswell", "c -mcpu=znver4", "c -mcpu=cortex-a72"}) {
+    Target target = named_target(text);
+    if (!runtime::missing_cpu_features(target.cpu_features).empty()) continue;
+    compare<CLibrary>(target, 3000, 3060, 1), ++ran;
+  }
+  if (ran == 0) GTEST_SKIP() << "none of these processors runs here";
 }
 
 }  // namespace

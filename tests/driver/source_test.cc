@@ -9,6 +9,7 @@
 #include "codegen/backend.h"
 #include "driver/graphs.h"
 #include "ir/target_kind.h"
+#include "runtime/cpu.h"
 #include "test_folders.h"
 #include "tilewright/runtime.h"
 
@@ -32,6 +33,12 @@ Module small_network() {
   Expr body = relu(bias(conv(x, 8, 3, 3, 1, 1), 8));
   body = relu(conv(body, 8, 1, 3, 2, 1, 8));
   return Module().with_main(make_function({x}, relu(conv(body, 6, 8, 1, 1, 0))));
+}
+
+// Whether this processor has what kernels for the target need.
+bool source_runs_here(const char* target) {
+  auto wanted = codegen::resolve_target(parse_target(target).value());
+  return wanted.ok() && runtime::missing_cpu_features(wanted->cpu_features).empty();
 }
 
 TEST(Source, EveryBackendsKindIsATargetsKind) {
@@ -67,6 +74,71 @@ TEST(Source, FunctionsOfTheLibrary) {
       Expr x = input("x", {33}, t);
       check({x}, call(op, {call("abs", {x})}), "c");
     }
+}
+
+// Vectors of GNU C: compiled without a warning, equal to the reference.
+TEST(Source, VectorsOfGnuC) {
+  for (const char* target : {"c -mcpu=x86-64-v2", "c -mcpu=haswell"}) {
+    if (!source_runs_here(target)) GTEST_SKIP() << target << " does not run here";
+    SCOPED_TRACE(target);
+    check(small_network(), target);
+    Expr x = input("x", {5, 40});
+    std::vector<Expr> inputs = {x},
+                      results = {call("nn.softmax",
+                                      {call("nn.dense", {x, constant({24, 40})}, make_default_attrs<DenseAttrs>())},
+                                      make_default_attrs<SoftmaxAttrs>())};
+    for (DataType t : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
+      inputs.push_back(input(("y" + t.str()).c_str(), {53}, t));
+      for (const char* op : {"exp", "log", "tanh", "sigmoid", "erf", "sqrt", "floor", "round", "sin"})
+        results.push_back(call(op, {call("abs", {inputs.back()})}));
+    }
+    for (DataType t : {kInt8, kInt16, kInt32, kInt64, kUInt8, kUInt16, kUInt32, kUInt64}) {
+      Expr a = input(("a" + t.str()).c_str(), {7, 9}, t), b = input(("b" + t.str()).c_str(), {9}, t);
+      Expr sum = call("add", {call("multiply", {a, b}), call("subtract", {a, b})});
+      inputs.insert(inputs.end(), {a, b});
+      results.push_back(call("where", {call("less", {sum, a}), call("maximum", {sum, b}), a}));
+    }
+    check(inputs, make_tuple(results), target);
+  }
+}
+
+// Numbers at which the formulas change, and beyond: against the C library's functions.
+TEST(Source, VectorMathAtItsEnds) {
+  if (!source_runs_here("c -mcpu=haswell")) GTEST_SKIP() << "haswell does not run here";
+  const std::vector<float> given = {0.0F,    -0.0F,   1e-30F, 0.5F,  0.57F, 0.6F,   -0.92F, 0.93F,  1.0F,
+                                    3.9F,    -4.0F,   20.0F,  -20.F, 80.0F, -80.0F, 87.5F,  -87.5F, -95.0F,
+                                    -103.0F, -150.0F, -3e38F, 1.5F,  2.5F,  -0.75F, 1e-5F,  7.5F,   -7.5F};
+  const auto count = static_cast<int64_t>(given.size());
+  Expr x = input("x", {count}), numbers = make_constant(Tensor::from<float>(kFloat32, {count}, given));
+  Expr apart = call("where", {call("isnan", {x}), x, numbers});  // a value of the run
+  std::vector<Expr> results;
+  for (const char* op : {"exp", "tanh", "sigmoid", "erf"}) results.push_back(call(op, {apart}));
+  results.push_back(call("log", {call("abs", {apart})}));
+  check({x}, make_tuple(results), "c -mcpu=haswell");
+}
+
+// Processors that no test runs on: the text is compiled, where a compiler for them is there.
+TEST(Source, VectorsOfOtherProcessors) {
+  const WorkFolder place = WorkFolder::temporary("tilewright-source-test").value();
+  int compiled = 0;
+  for (const auto& [target, command] :
+       {std::pair{"c -mcpu=znver4", "gcc -march=x86-64-v4"}, std::pair{"c -mcpu=haswell", "gcc"},
+        std::pair{"c -mcpu=haswell", "clang-19"}, std::pair{"c -mcpu=znver4", "clang-19 -march=x86-64-v4"},
+        std::pair{"c -mcpu=cortex-a72", "aarch64-linux-gnu-gcc -march=armv8-a"}}) {
+    const std::string line = command, compiler = line.substr(0, line.find(' '));
+    if (std::system(("command -v " + compiler + " >/dev/null").c_str()) != 0) continue;
+    BuildOptions options = c_options();
+    options.target = target;
+    auto built = build(small_network(), options);
+    ASSERT_TRUE(built.ok()) << built.error().str();
+    ASSERT_TRUE(export_library(*built, place.path() + "/net.c").ok());
+    EXPECT_NE(contents(place.path() + "/net.c").find("vector_size("), std::string::npos);
+    const std::string all = "cd " + place.path() + " && " + line +
+                            " -std=gnu99 -Wall -Wextra -pedantic -Werror -O2 -c net.c -o net.o 2>log";
+    EXPECT_EQ(std::system(all.c_str()), 0) << all << "\n" << contents(place.path() + "/log");
+    ++compiled;
+  }
+  EXPECT_GT(compiled, 0);
 }
 
 // The weights apart, the declarations alone, and another compiler where it is there.
@@ -163,8 +235,8 @@ TEST(Source, WhatACFileCannotBe) {
   ASSERT_TRUE(library.ok());
   refused(export_library(*library, here + ".c"), ErrorCode::kInvalidArgument, "makes no C source");
   options = c_options();
-  options.target = "c -mcpu=znver4";
-  refused(check_options(options), ErrorCode::kUnknownTarget, "takes no -mcpu");
+  options.target = "c -mcpu=pentium";
+  refused(check_options(options), ErrorCode::kUnknownTarget, "the target c knows no processor 'pentium'");
   options.target = "d";
   refused(check_options(options), ErrorCode::kUnknownTarget, "target kind 'd' is not known");
   // Two shapes in one file.

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "codegen/llvm/machine.h"
-#include "codegen/llvm/math_coefficients.h"
 #include "codegen/llvm/types.h"
+#include "codegen/math_coefficients.h"
 
 namespace tilewright::codegen {
 namespace {

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "codegen/llvm/math.h"
-#include "codegen/llvm/math_coefficients.h"
 #include "codegen/llvm/types.h"
+#include "codegen/math_coefficients.h"
 
 namespace tilewright::codegen {
 namespace {

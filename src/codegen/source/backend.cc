@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/source/backend.h"
 
-#include <algorithm>
-
 #include "base/format.h"
 #include "codegen/source/c_kernel.h"
+#include "codegen/source/c_processors.h"
 #include "tir/passes/bind_single_thread.h"
 #include "tir/passes/legalize_small_floats.h"
 #include "tir/passes/legalize_sub_bytes.h"
@@ -23,33 +22,19 @@ constexpr tir::KernelPass kSourceLegalize[] = {
 };
 constexpr const char* kSourceForms[] = {"c"};
 
-// 32-bit processors without vectors, on which quantised models keep bytes (relay/passes/quantize/byte_products.h).
-constexpr const char* kSmallProcessors[] = {"cortex-m0",  "cortex-m0plus", "cortex-m3",  "cortex-m4", "cortex-m7",
-                                            "cortex-m23", "cortex-m33",    "cortex-m55", "cortex-m85"};
-
-bool is_small(const Target& target) {
-  return std::any_of(std::begin(kSmallProcessors), std::end(kSmallProcessors),
-                     [&](const char* known) { return target.mcpu == known; });
-}
-
-Result<Target> resolve_small(Target target) {
-  if (!is_small(target))
-    return Diagnostic(
-        ErrorCode::kUnknownTarget, format("the target c takes no -mcpu={}: it is for any processor", target.mcpu), {},
-        "leave -mcpu out for C that runs anywhere; it knows cortex-m0, m0plus, m3, m4, m7, m23, m33, m55, m85");
-  target.vector_bits = 32, target.vector_registers = 13;
-  target.machine.source = MachineModel::Source::kTable, target.machine.family = "a microcontroller";
-  target.machine.gflops = 0.1, target.machine.l1_gbps = 0.3, target.machine.l2_gbps = 0.3;
-  target.machine.l3_gbps = 0.3, target.machine.dram_gbps = 0.3;
-  target.machine.fma_units = 1, target.machine.unit_bits = 32;
-  return target;
-}
+// For processors whose vectors the C compiler knows.
+constexpr tir::KernelPass kVectorLegalize[] = {
+    {"bind_single_thread", tir::bind_single_thread},
+    {"legalize_sub_bytes", tir::legalize_sub_bytes},
+    {"legalize_small_floats", tir::legalize_small_floats},
+    {"simplify", tir::simplify},
+};
 
 Result<Target> resolve_c(Target target) {
   if (!target.mattr.empty() || !target.mtriple.empty())
     return Diagnostic(ErrorCode::kUnknownTarget, "the target c is for any processor and takes no -mattr or -mtriple",
                       {}, "leave them out and give them to the C compiler, or use the target llvm");
-  if (!target.mcpu.empty()) return resolve_small(std::move(target));
+  if (!target.mcpu.empty()) return resolve_c_processor(std::move(target));
   // Templates use this as tiles of scalars, two floats or a double per register: as many as a small register file
   // holds. Below 128 bits layouts stay plain.
   target.vector_bits = 64, target.vector_registers = 8;
@@ -61,7 +46,10 @@ Result<Target> resolve_c(Target target) {
 
 Result<std::string> print_c(const tir::PrimFunc& function, const Target& target) {
   if (!function.body) return Diagnostic(ErrorCode::kCodegenFailed, "the kernel has no body", "kernel " + function.name);
-  return c_kernel(TW_TRY(tir::run_kernel_passes(function, kSourceLegalize)), is_small(target));
+  const bool vectors = is_vector_c(target);
+  std::span<const tir::KernelPass> passes = kSourceLegalize;
+  if (vectors) passes = kVectorLegalize;
+  return c_kernel(TW_TRY(tir::run_kernel_passes(function, passes)), is_small_c(target), vectors);
 }
 
 Result<Kernels> compile_c(std::span<const tir::PrimFunc> functions, const Target& target, int,

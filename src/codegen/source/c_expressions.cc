@@ -70,6 +70,7 @@ CPrinter::Code CPrinter::hoisted(const Code& value, DataType dtype) {
 CPrinter::Code CPrinter::code(const PrimExpr& e) {
   if (auto found = memo_.find(e.get()); found != memo_.end()) return found->second;
   Code c = error_ ? Code{"0", kAtom} : uncached(e);
+  if (e->dtype.is_bool() && e->dtype.lanes > 1) return c;  // its mask is kept
   if (!is_leaf(e) && c.level != kAtom && (uses_[e.get()] > 1 || c.text.size() > kLongestExpression))
     c = hoisted(c, e->dtype);
   else if (!is_leaf(e) && uses_[e.get()] > 1 && c.text.find('(') != std::string::npos)
@@ -81,6 +82,7 @@ CPrinter::Code CPrinter::code(const PrimExpr& e) {
 
 CPrinter::Code CPrinter::uncached(const PrimExpr& e) {
   if (e->dtype.lanes != 1) {
+    if (vectors_) return vector(e);
     fail(format("{} lanes are left in C code", e->dtype.lanes));
     return {"0", kAtom};
   }
@@ -106,9 +108,13 @@ CPrinter::Code CPrinter::uncached(const PrimExpr& e) {
       return reinterpret(static_cast<const tir::ReinterpretNode&>(*e));
     case ExprKind::kLoad: {
       const auto& n = static_cast<const tir::LoadNode&>(*e);
+      if (n.mask)
+        return choice(*tir::as<tir::CallNode>(made_.emplace_back(tir::intrinsic(
+            Intrinsic::k_if_then_else, {n.mask, tir::load(n.buffer, n.index), tir::make_const(n.dtype, 0)}))));
       used_.insert(n.buffer.get());
+      if (n.buffer->scope == tir::Scope::kRegister) return {element_of(*n.buffer, n.index), kAtom};
       std::string text = format("{}[{}]", buffers_[n.buffer.get()], code(n.index).text);
-      if (!e->dtype.is_bool() || n.buffer->scope == tir::Scope::kRegister) return {std::move(text), kAtom};
+      if (!e->dtype.is_bool()) return {std::move(text), kAtom};
       return {text + " != 0", kCompare};
     }
     case ExprKind::kCall:
@@ -120,6 +126,10 @@ CPrinter::Code CPrinter::uncached(const PrimExpr& e) {
       memo_order_.push_back(n.var.get());
       return code(n.body);
     }
+    case ExprKind::kShuffle:
+      if (vectors_) return shuffle_to_scalar(static_cast<const tir::ShuffleNode&>(*e));
+      fail("a shuffle is left in C code");
+      return {"0", kAtom};
     case ExprKind::kExtern:
       fail(format("the function {} is none that C code may call", static_cast<const tir::ExternNode&>(*e).name));
       return {"0", kAtom};
@@ -305,6 +315,7 @@ CPrinter::Code CPrinter::cast(const tir::CastNode& n) {
 
 CPrinter::Code CPrinter::reinterpret(const tir::ReinterpretNode& n) {
   const DataType from = n.value->dtype, to = n.dtype;
+  if (vectors_ && from.lanes > 1) return vector_reinterpret(n);
   if (const auto* bytes = tir::as<tir::LoadNode>(n.value); bytes != nullptr && from.lanes > 1) {
     const auto* ramp = tir::as<tir::RampNode>(bytes->index);
     used_.insert(bytes->buffer.get());
@@ -322,6 +333,8 @@ CPrinter::Code CPrinter::reinterpret(const tir::ReinterpretNode& n) {
 
 CPrinter::Code CPrinter::call(const tir::CallNode& n) {
   if (n.op == Intrinsic::k_if_then_else) return choice(n);
+  if (n.op == Intrinsic::k_reduce_add || n.op == Intrinsic::k_reduce_max || n.op == Intrinsic::k_reduce_min)
+    return reduced(n);
   std::vector<std::string> args;
   for (const PrimExpr& a : n.args) args.push_back(code(a).text);
   const DataType t = n.args[0]->dtype;
@@ -381,7 +394,10 @@ CPrinter::Code CPrinter::choice(const tir::CallNode& n) {
   for (size_t side : {size_t{0}, size_t{1}}) {
     text_.clear();
     const size_t mark = memo_order_.size();
-    values[side] = at(n.args[side + 1], kOr);
+    const auto masks = masks_;
+    const PrimExpr& value = n.args[side + 1];
+    values[side] = value->dtype.is_bool() && value->dtype.lanes > 1 ? mask(value, 8) : at(value, kOr);
+    masks_ = masks;
     for (; memo_order_.size() > mark; memo_order_.pop_back()) memo_.erase(memo_order_.back());
     lines[side] = std::move(text_);
   }

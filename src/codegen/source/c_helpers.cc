@@ -2,6 +2,8 @@
 // Helper functions of generated C. A file contains only those
 // it calls, so that compilers do not warn of unused ones.
 #include <cctype>
+#include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -9,6 +11,7 @@
 
 #include "base/format.h"
 #include "codegen/source/c_types.h"
+#include "codegen/source/c_vectors.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -347,31 +350,54 @@ const std::vector<CHelper>& c_helper_table() {
 }  // namespace
 
 std::string c_helpers(const std::string& code) {
-  // Finds the called names by one scan of the text.
+  // Finds the called names by one scan of each text.
   std::set<std::string> called;
-  auto look = [&](const std::string& text) {
+  std::map<std::string, std::string> on_vectors;
+  auto names_in = [](const std::string& text) {
+    std::set<std::string> out;
     for (size_t at = text.find("tw_"); at != std::string::npos; at = text.find("tw_", at + 3)) {
       size_t end = at;
       while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) ++end;
-      called.insert(text.substr(at, end - at));
+      out.insert(text.substr(at, end - at));
     }
+    return out;
   };
-  look(code);
-  for (size_t before = 0; before != called.size();) {
-    before = called.size();
-    for (const CHelper& h : c_helper_table())
-      if (called.count(h.name) != 0) look(h.text);
+  std::vector<std::string> texts = {code};
+  while (!texts.empty()) {
+    const std::set<std::string> names = names_in(texts.back());
+    texts.pop_back();
+    for (const std::string& name : names) {
+      if (!called.insert(name).second) continue;
+      for (const CHelper& h : c_helper_table())
+        if (h.name == name) texts.push_back(h.text);
+      if (auto text = c_vector_function(name)) texts.push_back(on_vectors[name] = *text);
+    }
   }
-  // Helpers are defined after those they call; bit conversions come first.
-  std::string first, rest;
+  // Helpers are defined after those they call; bit conversions come first, vectors last.
+  std::string first, rest, vectors;
   for (const CHelper& h : c_helper_table())
     if (called.count(h.name) != 0) (h.name.rfind("tw_bits_", 0) == 0 ? first : rest) += h.text;
-  return first + rest;
+  std::set<std::string> written;
+  const std::function<void(const std::string&)> write = [&](const std::string& name) {
+    const auto found = on_vectors.find(name);
+    if (found == on_vectors.end() || !written.insert(name).second) return;
+    for (const std::string& other : names_in(found->second)) write(other);
+    vectors += found->second;
+  };
+  for (const auto& [name, text] : on_vectors) write(name);
+  return first + rest + c_vector_definitions(called) + vectors;
 }
 
 std::string c_helper_headers(const std::string& helpers) {
-  if (helpers.find("__ARM_FEATURE_DSP") == std::string::npos) return {};
-  return "#ifdef __ARM_FEATURE_DSP\n#include <arm_acle.h>\n#endif\n\n";
+  std::string out;
+  if (helpers.find("__ARM_FEATURE_DSP") != std::string::npos)
+    out += "#ifdef __ARM_FEATURE_DSP\n#include <arm_acle.h>\n#endif\n\n";
+  // Without the processor's option vectors are passed as they are on others, which GCC would say for each.
+  if (helpers.find("vector_size(") != std::string::npos)
+    out +=
+        "#if defined(__SSE2__)\n#include <immintrin.h>\n#elif defined(__aarch64__)\n#include <arm_neon.h>\n#endif\n"
+        "#pragma GCC diagnostic ignored \"-Wpsabi\"\n\n";
+  return out;
 }
 
 }  // namespace tilewright::codegen

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "codegen/source/c_kernel.h"
+#include "codegen/source/c_processors.h"
 #include "codegen/source/c_shared_kernels.h"
 #include "codegen/source/c_types.h"
 #include "codegen/source/c_weights.h"
@@ -80,7 +81,7 @@ class CProgramWriter {
     const std::string kernels = definitions_;
     std::string weights;
     if (!p_.weights_apart)
-      for (size_t i : used_params_) weights += c_weight(plan_.params[i], param_names_[i], p_.weight(i));
+      for (size_t i : used_params_) weights += c_weight(plan_.params[i], param_names_[i], p_.weight(i), has_vectors());
     std::string out = head() + declarations() + format("\n#ifndef {}_DECLARATIONS_ONLY\n", macro_);
     out += definitions(weights, kernels) + run;
     return out + format("#endif /* {}_DECLARATIONS_ONLY */\n", macro_);
@@ -115,7 +116,7 @@ class CProgramWriter {
     }
     const std::string steps = TW_TRY(run_function());
     std::string weights;
-    for (size_t i : used_params_) weights += c_weight(plan_.params[i], param_names_[i], p_.weight(i));
+    for (size_t i : used_params_) weights += c_weight(plan_.params[i], param_names_[i], p_.weight(i), has_vectors());
     std::string out =
         format("/* {}: a neural network in C99, written by Tilewright {} for the target \"{}\": {} */\n\n",
                c_comment(f.module), plan_.compiler_version, c_comment(plan_.target),
@@ -175,6 +176,14 @@ class CProgramWriter {
         " *   {}_run(...) computes the outputs from the inputs. It needs the C library and libm (-lm), calls\n"
         " *   no malloc, keeps no state and may run on several threads, each with a workspace of its own.\n *\n",
         name_);
+    if (has_vectors()) {
+      const std::string cpu = plan_.target.substr(plan_.target.find("-mcpu=") + 6);
+      out += format(
+          " *   Its vectors are GNU C's: compile with GCC 12, Clang 15 or later and -std=gnu99 -O2 {}.\n"
+          " *   Without that option the results are the same, and slow. Align the workspace to 64 bytes for speed.\n "
+          "*\n",
+          c_machine_option(cpu.substr(0, cpu.find(' '))));
+    }
     auto list = [&](const char* what, const std::vector<plan::TensorInfo>& tensors,
                     const std::vector<std::string>& names) {
       for (size_t i = 0; i < tensors.size(); ++i)
@@ -253,6 +262,8 @@ class CProgramWriter {
     return offset_by(format("(const uint8_t *){}", param_names_[i]), skipped, type, "const ");
   }
 
+  // Of GNU C, for a processor that the target names.
+  bool has_vectors() const { return plan_.target.find("-mcpu=") != std::string::npos && !is_small(); }
   bool is_small() const { return plan_.target.find("-mcpu=cortex-m") != std::string::npos; }
 
   // Emits each kernel before the first step that calls it.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include "base/format.h"
 #include "codegen/source/c_kernel.h"
@@ -26,6 +27,8 @@ void CPrinter::fail(std::string message) {
 
 std::string CPrinter::type_of(DataType dtype) {
   if (narrow_ && dtype == kInt64) return "int32_t";
+  if (vectors_ && dtype.lanes > 1 && c_type(dtype.element()) != nullptr)
+    return dtype.is_bool() ? c_vector(kInt8.with_lanes(dtype.lanes)).name() : c_vector(dtype).name();
   if (const char* name = c_type(dtype)) return name;
   fail(format("C has no {} values", dtype.str()));
   return "int";
@@ -48,9 +51,11 @@ const std::string& CPrinter::name_of(const PrimExpr& var) {
 }
 
 void CPrinter::begin_statement(std::initializer_list<const PrimExpr*> roots) {
-  uses_.clear(), memo_.clear(), memo_order_.clear(), index_memo_.clear(), sign_memo_.clear();
+  uses_.clear(), memo_.clear(), memo_order_.clear(), index_memo_.clear(), sign_memo_.clear(), masks_.clear();
+  made_.clear();
   std::unordered_set<const tir::ExprNode*> seen;
   for (const PrimExpr* root : roots) {
+    if (!*root) continue;
     ++uses_[root->get()];
     tir::for_each_expr(*root, [&](const PrimExpr& e) {
       if (!seen.insert(e.get()).second) return;
@@ -60,15 +65,22 @@ void CPrinter::begin_statement(std::initializer_list<const PrimExpr*> roots) {
 }
 
 void CPrinter::print_store(const tir::StoreNode& s) {
-  begin_statement({&s.index, &s.value});
+  begin_statement({&s.index, &s.value, &s.mask});
   used_.insert(s.buffer.get());
+  if (s.buffer->scope == tir::Scope::kRegister) {
+    const bool lanes_of_bool = s.value->dtype.is_bool() && s.value->dtype.lanes > 1;
+    const std::string value = lanes_of_bool ? mask(s.value, 8) : code(s.value).text;
+    return line(format("{} = {};", element_of(*s.buffer, s.index), value));
+  }
+  if (s.value->dtype.lanes > 1 || s.mask) return print_vector_store(s);
   const std::string place = code(s.index).text, value = code(s.value).text;
   line(format("{}[{}] = {};", buffers_[s.buffer.get()], place, value));
 }
 
 void CPrinter::print_let(const tir::LetStmtNode& s) {
   begin_statement({&s.value});
-  const std::string value = code(s.value).text;
+  const bool lanes_of_bool = s.value->dtype.is_bool() && s.value->dtype.lanes > 1;
+  const std::string value = lanes_of_bool ? mask(s.value, 8) : code(s.value).text;
   const bool index = is_index(s.value), positive = is_non_negative(s.value);
   index ? void(index_vars_.insert(s.var.get())) : void(index_vars_.erase(s.var.get()));
   positive ? void(non_negative_vars_.insert(s.var.get())) : void(non_negative_vars_.erase(s.var.get()));
@@ -108,9 +120,62 @@ void CPrinter::print_if(const tir::IfNode& s) {
   line("}");
 }
 
-void CPrinter::print_allocate(const tir::BufferNode& buffer) {
+std::string CPrinter::element_of(const tir::BufferNode& buffer, const PrimExpr& index) {
+  if (!vectors_ || arrays_.count(&buffer) != 0) return format("{}[{}]", buffers_[&buffer], code(index).text);
+  return format("{}_{}", buffers_[&buffer], *as_const_int(index));
+}
+
+// Registers become variables, which compilers keep apart better than elements of an array.
+void CPrinter::print_registers(const tir::AllocateNode& s) {
+  const tir::BufferNode& buffer = *s.buffer;
+  std::set<int64_t> elements, loaded;
+  bool by_variable = false;
+  auto look = [&](const tir::BufferNode* b, const PrimExpr& index, std::set<int64_t>* out) {
+    const auto at = as_const_int(index);
+    if (b == &buffer) at ? void(out->insert(*at)) : void(by_variable = true);
+  };
+  tir::for_each_stmt(s.body, [&](const Stmt& part) {
+    if (part->kind != StmtKind::kStore) return;
+    const auto& store = static_cast<const tir::StoreNode&>(*part);
+    look(store.buffer.get(), store.index, &elements);
+  });
+  tir::for_each_expr(s.body, [&](const PrimExpr& e) {
+    if (const auto* n = tir::as<tir::LoadNode>(e)) look(n->buffer.get(), n->index, &loaded);
+  });
+  elements.insert(loaded.begin(), loaded.end());
+  auto taken = [&](const std::string& name) {
+    return std::any_of(elements.begin(), elements.end(),
+                       [&](int64_t i) { return taken_.count(format("{}_{}", name, i)) != 0; });
+  };
+  std::string name = fresh(buffer.name), list;
+  while (taken(name)) name = fresh(buffer.name);
+  buffers_[&buffer] = name;
+  if (by_variable) {
+    arrays_.insert(&buffer);
+    return line(format("{} {}[{}];", type_of(buffer.dtype), name, std::max<int64_t>(1, buffer.size)));
+  }
+  for (const int64_t i : elements) {
+    taken_.insert(format("{}_{}", name, i));
+    list += format("{}{}_{}", list.empty() ? "" : ", ", name, i);
+  }
+  if (!list.empty()) line(format("{} {};", type_of(buffer.dtype), list));
+  for (const int64_t i : elements)
+    if (loaded.count(i) == 0) line(format("(void){}_{};", name, i));
+}
+
+void CPrinter::print_allocate(const tir::AllocateNode& s) {
+  const tir::BufferNode& buffer = *s.buffer;
+  if (vectors_ && buffer.scope == tir::Scope::kRegister) return print_registers(s);
   const std::string name = buffers_[&buffer] = fresh(buffer.name);
-  line(format("{} {}[{}];", type_of(buffer.dtype.element()), name, std::max<int64_t>(1, buffer.size)));
+  line(format("{} {}[{}]{};", type_of(buffer.dtype.element()), name, std::max<int64_t>(1, buffer.size),
+              vectors_ ? " __attribute__((aligned(64)))" : ""));
+}
+
+void CPrinter::print_prefetch(const tir::PrefetchNode& s) {
+  if (!vectors_ || s.buffer->scope == tir::Scope::kRegister || s.index->dtype.lanes > 1) return;
+  begin_statement({&s.index});
+  used_.insert(s.buffer.get());
+  line(format("__builtin_prefetch({}, 0, 3);", address(s.buffer.get(), s.index)));
 }
 
 void CPrinter::print_in_scope(const Stmt& stmt) {
@@ -129,7 +194,7 @@ void CPrinter::print(const Stmt& stmt) {
       case StmtKind::kStore:
         return print_store(static_cast<const tir::StoreNode&>(*s));
       case StmtKind::kPrefetch:
-        return;
+        return print_prefetch(static_cast<const tir::PrefetchNode&>(*s));
       case StmtKind::kCallExtern:
         return fail(
             format("the function {} is none that C code may call", static_cast<const tir::CallExternNode&>(*s).name));
@@ -146,7 +211,7 @@ void CPrinter::print(const Stmt& stmt) {
         s = static_cast<const tir::LetStmtNode&>(*s).body;
         break;
       case StmtKind::kAllocate:
-        print_allocate(*static_cast<const tir::AllocateNode&>(*s).buffer);
+        print_allocate(static_cast<const tir::AllocateNode&>(*s));
         s = static_cast<const tir::AllocateNode&>(*s).body;
         break;
     }
@@ -180,8 +245,8 @@ bool only_indices_are_wide(const tir::PrimFunc& function) {
 
 }  // namespace
 
-Result<std::string> c_kernel(const tir::PrimFunc& function, bool small) {
-  CPrinter printer(small && only_indices_are_wide(function));
+Result<std::string> c_kernel(const tir::PrimFunc& function, bool small, bool vectors) {
+  CPrinter printer(small && only_indices_are_wide(function), vectors);
   std::string head = format("static void {}(", c_kernel_name(function.name));
   std::vector<std::string> names;
   for (size_t i = 0; i < function.params.size(); ++i) {

@@ -27,11 +27,12 @@ std::string c_element(const Tensor& t, int64_t i) {
 
 }  // namespace
 
-std::string c_weight(const plan::Param& param, const std::string& name, const Tensor& data) {
+std::string c_weight(const plan::Param& param, const std::string& name, const Tensor& data, bool aligned) {
   const int64_t count = data.dtype().bits < 8 ? static_cast<int64_t>(data.bytes()) : data.size();
-  std::string out = format("/* {}: {} {}{} */\nstatic const {} {}[{}] = {{", c_comment(param.name), param.dtype.str(),
+  std::string out = format("/* {}: {} {}{} */\nstatic const {} {}[{}]{} = {{", c_comment(param.name), param.dtype.str(),
                            shape_str(param.shape), param.layout.empty() ? "" : " " + c_comment(param.layout),
-                           c_storage_type(data.dtype()), name, std::max<int64_t>(1, count));
+                           c_storage_type(data.dtype()), name, std::max<int64_t>(1, count),
+                           aligned ? " __attribute__((aligned(64)))" : "");
   if (count == 0) return out + "0};\n";
   size_t column = kWeightLine;
   for (int64_t i = 0; i < count; ++i) {

@@ -9,6 +9,6 @@
 namespace tilewright::codegen {
 
 // `static const float NAME[...] = {...};` with a comment that names the weight. Floats are printed exactly.
-std::string c_weight(const plan::Param& param, const std::string& name, const Tensor& data);
+std::string c_weight(const plan::Param& param, const std::string& name, const Tensor& data, bool aligned = false);
 
 }  // namespace tilewright::codegen
