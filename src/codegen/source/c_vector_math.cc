@@ -12,6 +12,8 @@ namespace {
 
 constexpr double kLogOf2 = 0.69314718055994530942, kLog2OfE = 1.4426950408889634074;
 constexpr double kLogOf2High = 0x1.62ep-1, kLogOf2Low = kLogOf2 - kLogOf2High;
+// Added to a float, it leaves the nearest whole number and the bias of exponents in the low bits.
+constexpr double kShifted = 0x1.8p23 + 127;
 
 std::string number_text(double value) { return c_float(value, kFloat32); }
 
@@ -54,18 +56,23 @@ std::string nearest_power_text(const char* x, double scale) {
       "  const $I whole = tw_max_$i(tw_all_$i({}), tw_min_$i(tw_all_$i({}),\n"
       "      ($I)tw_fma_$t({}, tw_all_$t({}), tw_all_$t({}))));\n"
       "  const $T n = ($T)whole - {}, power = ($T)(($U)whole << 23);\n",
-      0x4b40007f - 126, 0x4b40007f + 127, x, number_text(scale), number_text(0x1.8p23 + 127),
-      number_text(0x1.8p23 + 127));
+      0x4b40007f - 126, 0x4b40007f + 127, x, number_text(scale), number_text(kShifted), number_text(kShifted));
+}
+
+// n and power = 2^n of the number `whole`, which has n + 127 in its low bits.
+std::string power_of_whole() {
+  return format("  const $T n = whole - {}, power = ($T)(($U)whole << 23);\n", number_text(kShifted));
 }
 
 std::string tanh_text() {
-  return "  const $T a = ($T)(($I)x & INT32_MAX), t = x * x;\n" + polynomial("inner", "t", kTanhSmall) +
-         "  const $T small = tw_fma_$t(x * t, inner, x);\n" + nearest_power_text("a", 2 * kLog2OfE) +
-         format("  const $T r = tw_fma_$t(a, tw_all_$t({}), -n);\n", number_text(2 * kLog2OfE)) +
-         polynomial("tail", "r", kExp2Short) +
-         "  const $T d = tw_fma_$t(r * tail, power, power + 1.0f), large = 1.0f - 2.0f / d;\n"
-         "  const $I far = ($I)(a >= 0.575f);\n"
-         "  return ($T)((($I)tw_choose_$t(far, large, small) & INT32_MAX) | (($I)x & INT32_MIN));\n";
+  return format(
+             "  const $T a = ($T)(($I)x & INT32_MAX), twice = tw_min_$t(tw_all_$t(19.0f), a + a);\n"
+             "  const $T whole = tw_fma_$t(twice, tw_all_$t({}), tw_all_$t({}));\n",
+             number_text(kLog2OfE), number_text(kShifted)) +
+         power_of_whole() + format("  const $T r = tw_fma_$t(n, tw_all_$t({}), twice);\n", number_text(-kLogOf2)) +
+         polynomial("tail", "r", kExpm1Tail) +
+         "  const $T above = tw_fma_$t(tw_fma_$t(r * r, tail, r), power, power - 1.0f);\n"
+         "  return ($T)((($I)(above / (above + 2.0f)) & INT32_MAX) | (($I)x & INT32_MIN));\n";
 }
 
 std::string sigmoid_text() {
@@ -85,9 +92,9 @@ std::string erf_text() {
   return "  const $T a = ($T)(($I)x & INT32_MAX), t = tw_min_$t(tw_all_$t(1.0f), x * x);\n" +
          polynomial("inner", "t", kErfSmall) +
          "  const $T small = tw_fma_$t(x, inner, x), c = tw_min_$t(tw_all_$t(3.95f), a);\n" +
-         polynomial("l", "c", kErfcLog) + exp_core("l") +
-         "  const $T scale = ($T)(($U)(__builtin_convertvector(n, $I) + 127) << 23);\n"
-         "  const $T large = tw_fma_$t(-p, scale, tw_all_$t(1.0f));\n"
+         polynomial("l", "c", kErfcLog2) + format("  const $T whole = l + {};\n", number_text(kShifted)) +
+         power_of_whole() + "  const $T r = l - n;\n" + polynomial("tail", "r", kExp2Short) +
+         "  const $T large = tw_fma_$t(-tw_fma_$t(r, tail, tw_all_$t(1.0f)), power, tw_all_$t(1.0f));\n"
          "  const $T turned = ($T)((($I)large & INT32_MAX) | (($I)x & INT32_MIN));\n"
          "  return tw_choose_$t(($I)(a < 0.925f), small, turned);\n";
 }
