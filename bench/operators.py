@@ -4,7 +4,7 @@
 
     ./dev bench operators                                  everything, 1 and 2 threads
     ./dev bench operators Softmax 'Arg*' --dtypes float32 --sizes cache --threads 1
-    ./dev bench operators --target "llvm -mcpu=x86-64-v3"  the AVX2 code (onnxruntime still uses all this machine has)
+    ./dev bench operators --target "llvm -mcpu=haswell"    the AVX2 code (onnxruntime still uses all this machine has)
     ./dev bench operators 'Reduce*' --add                  a part: adds to the figures that are there
     ./dev bench operators --minutes 15 --rest              what the figures lack, as far as the time goes; again for more
     ./dev bench operators --show --write                   no measuring: the figures so far, into docs and bench/record
@@ -227,7 +227,7 @@ def parse(arguments):
     parser.add_argument("--rest", action="store_true", help="only cases without figures for these threads; implies --add")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop behind the case in which this time ends")
     parser.add_argument("--show", action="store_true", help="measure nothing, show the figures that are there")
-    parser.add_argument("--write", action="store_true", help="renew docs/performance.md and bench/record/operators.json")
+    parser.add_argument("--write", action="store_true", help="renew the record and the part of docs/performance.md for this target")
     parser.add_argument("--list", action="store_true", help="list the cases, and the operators of the standard without one")
     args = parser.parse_args(arguments)
     args.threads = [int(t) for t in args.threads.split(",")]
@@ -297,8 +297,8 @@ def main(arguments=None):
         report.write(args.json, compact(results))
     print(markdown(results, 60))
     if args.write:
-        report.replace_part(ROOT / "docs/performance.md", "operators", markdown(results, 25))
         record = RECORD if not args.target else RECORD.with_name(args.json.name)
+        report.replace_part(ROOT / "docs/performance.md", record.stem, markdown(results, 25))
         report.write(record, compact(results))
     return 0
 
