@@ -132,7 +132,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="turns of every engine (default 3)")
     parser.add_argument("--seconds", type=float, default=0.5, help="time of one measurement (default 0.5)")
     parser.add_argument("--target", default="", help="what ours is compiled for; default: this machine")
-    parser.add_argument("--record", action="store_true", help="keep the figures in bench/record/integers.json")
+    parser.add_argument("--record", action="store_true", help="keep the figures in bench/record/integers.json, of machines without AVX-512 in one that says their vectors")
     args = parser.parse_args()
     rows = []
     try:
@@ -154,7 +154,8 @@ def main():
     print(markdown(rows, args.peers))
     if args.record:
         facts = {"machine": run.machine(), "when": datetime.date.today().isoformat(), "target": args.target or "this machine", "rounds": args.rounds, "rows": rows}
-        path = run.RECORDS / "integers.json"
+        vectors = facts["machine"]["vectors"]
+        path = run.RECORDS / ("integers.json" if vectors == "AVX-512" else f"integers-{vectors.lower()}.json")
         report.write(path, json.dumps(facts, indent=1) + "\n")
         run.say(f"figures: {path.relative_to(run.ROOT)}")
     return 0

@@ -143,7 +143,7 @@ int kernels_of_words(const std::vector<Expr>& inputs, const Expr& body) {
   return products;
 }
 
-// Whatever the processor: a product that is written in bytes has these kernels, so that all of dot4's forms are run.
+// Whatever the processor: a product that is written in bytes, too.
 TEST(ByteProducts, WrittenInBytes) {
   std::mt19937_64 random(23);
   for (const char* target : runnable_targets())
