@@ -172,6 +172,16 @@ TEST(Expr, WordsOfHalves) {
        two("odd", Intrinsic::k_odd_bytes, [=](int32_t x, int32_t y) { return bytes(x, y, 8); }),
        two("low", Intrinsic::k_low_halves, [=](int32_t x, int32_t y) { return joined(x, y); }),
        two("high", Intrinsic::k_high_halves, [=](int32_t x, int32_t y) { return joined(half(x, 16), half(y, 16)); }),
+       {"dot4",
+        [](Loads v) {
+          return intrinsic(Intrinsic::k_dot4, {v[0], v[0], v[1]});
+        },
+        [](int32_t x, int32_t y) {
+          auto sum = static_cast<uint32_t>(x);
+          for (int at = 0; at < 32; at += 8)
+            sum += static_cast<uint32_t>(int32_t{static_cast<uint8_t>(x >> at)} * static_cast<int8_t>(y >> at));
+          return static_cast<int32_t>(sum);
+        }},
        {"dot2",
         [](Loads v) {
           return intrinsic(Intrinsic::k_dot2, {v[0], v[0], v[1]});
