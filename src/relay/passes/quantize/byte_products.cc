@@ -89,7 +89,10 @@ bool has_byte_instruction(const Target& target) {
 // Without one, bytes are widened to halves (one instruction since SSE4.1), of which x86 multiplies pairs and adds the
 // two products: twice the products of a float instruction in two. Words of bytes would have to be taken apart in the
 // kernel, for both operands.
-bool has_pair_instruction(const Target& target) { return target.vector_bits >= 128 && has_any(target, {"sse4.1"}); }
+// C's vectors have no form for it.
+bool has_pair_instruction(const Target& target) {
+  return target.kind == "llvm" && target.vector_bits >= 128 && has_any(target, {"sse4.1"});
+}
 
 std::optional<ByteProduct> byte_product(const Expr& e, const Target& target) {
   ByteProduct out;
