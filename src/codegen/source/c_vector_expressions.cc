@@ -37,7 +37,7 @@ const char* vector_sign(ExprKind kind) {
   }
 }
 
-std::string ending(const CVector& t) { return t.name().substr(3); }
+std::string suffix_of(const CVector& t) { return t.name().substr(3); }
 
 // Those with a function on vectors (c_vectors.h) by the loop IR's name.
 bool has_vector_function(Intrinsic op, DataType t) {
@@ -138,7 +138,7 @@ CPrinter::Code CPrinter::vector(const PrimExpr& e) {
         return {format("{} ? {} : {}", c, t, f), kChoice};
       }
       const std::string m = mask(n.condition, type.bits), t = code(n.on_true).text, f = code(n.on_false).text;
-      return {format("tw_choose_{}({}, {}, {})", ending(type), m, t, f), kAtom};
+      return {format("tw_choose_{}({}, {}, {})", suffix_of(type), m, t, f), kAtom};
     }
     case ExprKind::kCast:
       return vector_cast(static_cast<const tir::CastNode&>(*e));
@@ -149,7 +149,7 @@ CPrinter::Code CPrinter::vector(const PrimExpr& e) {
     case ExprKind::kRamp:
       return ramp(static_cast<const tir::RampNode&>(*e));
     case ExprKind::kBroadcast:
-      return {format("tw_all_{}({})", ending(type), code(static_cast<const tir::BroadcastNode&>(*e).value).text),
+      return {format("tw_all_{}({})", suffix_of(type), code(static_cast<const tir::BroadcastNode&>(*e).value).text),
               kAtom};
     case ExprKind::kShuffle: {
       const auto& n = static_cast<const tir::ShuffleNode&>(*e);
@@ -183,7 +183,7 @@ CPrinter::Code CPrinter::vector_binary(const tir::BinaryNode& n) {
   if (!is_plain_vector(n.dtype)) return lane_by_lane(PrimExpr(&n));
   if (n.kind == ExprKind::kMin || n.kind == ExprKind::kMax) {
     const std::string a = code(n.a).text, b = code(n.b).text;
-    return {format("tw_{}_{}({}, {})", n.kind == ExprKind::kMin ? "min" : "max", ending(type), a, b), kAtom};
+    return {format("tw_{}_{}({}, {})", n.kind == ExprKind::kMin ? "min" : "max", suffix_of(type), a, b), kAtom};
   }
   if (n.kind == ExprKind::kShiftLeft || n.kind == ExprKind::kShiftRight) return vector_shift(n);
   const char* sign = vector_sign(n.kind);
@@ -220,27 +220,28 @@ CPrinter::Code CPrinter::vector_cast(const tir::CastNode& n) {
   if (from.is_bool()) {
     if (!is_plain_vector(to)) return lane_by_lane(self);
     const std::string m = mask(n.value, out.bits);
-    if (out.kind == 'f') return {format("tw_{}_of_{}(-{})", ending(out), ending(out.mask()), m), kAtom};
+    if (out.kind == 'f') return {format("tw_{}_of_{}(-{})", suffix_of(out), suffix_of(out.mask()), m), kAtom};
     return {format("({}){} & 1", out.name(), m), kBits};
   }
   const bool half_in = is_bits_float(from) && from.bits == 16, half_out = is_bits_float(to) && to.bits == 16;
   const std::string brain = (half_in ? from : to).code == TypeCode::kBFloat ? "bf16" : "f16";
   if (half_in && to.element() == kFloat32)
-    return {format("tw_{}_to_{}({})", brain, ending(out), code(n.value).text), kAtom};
+    return {format("tw_{}_to_{}({})", brain, suffix_of(out), code(n.value).text), kAtom};
   if (half_out && from.element() == kFloat32)
-    return {format("tw_{}_of_{}({})", brain, ending(in), code(n.value).text), kAtom};
+    return {format("tw_{}_of_{}({})", brain, suffix_of(in), code(n.value).text), kAtom};
   if (!is_plain_vector(from) || !is_plain_vector(to)) return lane_by_lane(self);
   if (in.kind == 'f' && out.kind != 'f') {
     if (out.bits > 32 || (out.bits == 32 && out.kind == 'u')) return lane_by_lane(self);
     if (out.bits < 32) {  // by a wider integer, which wraps
       const CVector word{'i', 32, out.lanes};
-      return {format("tw_{0}_of_{1}(tw_{1}_of_{2}({3}))", ending(out), ending(word), ending(in), code(n.value).text),
+      return {format("tw_{0}_of_{1}(tw_{1}_of_{2}({3}))", suffix_of(out), suffix_of(word), suffix_of(in),
+                     code(n.value).text),
               kAtom};
     }
   }
   if (in.kind != 'f' && out.kind != 'f' && in.bits == out.bits)
     return {format("({}){}", out.name(), whole(n.value)), kUnary};
-  return {format("tw_{}_of_{}({})", ending(out), ending(in), code(n.value).text), kAtom};
+  return {format("tw_{}_of_{}({})", suffix_of(out), suffix_of(in), code(n.value).text), kAtom};
 }
 
 // The same bits: between vectors a cast, also to a word.
@@ -266,12 +267,12 @@ CPrinter::Code CPrinter::vector_call(const tir::CallNode& n) {
   auto arg = [&](size_t i) { return code(n.args[i]).text; };
   if (n.op == Intrinsic::k_dot4) {
     const std::string sum = arg(0), a = arg(1), b = arg(2);
-    return {format("tw_dot4_{}({}, {}, {})", ending(type), sum, a, b), kAtom};
+    return {format("tw_dot4_{}({}, {}, {})", suffix_of(type), sum, a, b), kAtom};
   }
   if (has_vector_function(n.op, n.dtype)) {
     std::string list;
     for (size_t i = 0; i < n.args.size(); ++i) list += (i == 0 ? "" : ", ") + arg(i);
-    return {format("tw_{}_{}({})", intrinsic_name(n.op), ending(type), list), kAtom};
+    return {format("tw_{}_{}({})", intrinsic_name(n.op), suffix_of(type), list), kAtom};
   }
   const bool number = type.kind == 'f' && is_plain_vector(n.dtype);
   const std::string m = type.mask().name(), most = format("INT{}_MAX", type.bits),
@@ -283,7 +284,7 @@ CPrinter::Code CPrinter::vector_call(const tir::CallNode& n) {
                    whole(n.args[1]), least),
             kUnary};
   if (n.op == Intrinsic::k_rsqrt && number)
-    return {format("{} / tw_sqrt_{}({})", c_float(1, n.dtype.element()), ending(type), arg(0)), kProduct};
+    return {format("{} / tw_sqrt_{}({})", c_float(1, n.dtype.element()), suffix_of(type), arg(0)), kProduct};
   return lane_by_lane(self);
 }
 
@@ -371,7 +372,7 @@ CPrinter::Code CPrinter::reduced(const tir::CallNode& n) {
     }
     const std::string u = half.with('u').name();
     const std::string out = !sums ? format("tw_{}_{}({}, {})", n.op == Intrinsic::k_reduce_min ? "min" : "max",
-                                           ending(half), parts[0], parts[1])
+                                           suffix_of(half), parts[0], parts[1])
                             : half.kind == 'i'
                                 ? format("({0})(({1}){2} + ({1}){3})", half.name(), u, parts[0], parts[1])
                                 : format("{} + {}", parts[0], parts[1]);

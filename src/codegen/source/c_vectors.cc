@@ -19,16 +19,16 @@ std::string lane_list(int first, int count) {
 }
 
 // An instruction behind a function: its condition for the preprocessor and its call.
-struct Instruction {
+struct CInstruction {
   std::string condition, call;
 };
 
 // By the width of a vector's registers on x86: "_mm256_sqrt_ps(x)" for "sqrt", "x".
-std::optional<Instruction> x86_instruction(const CVector& t, const char* name, const std::string& arguments,
-                                           const char* narrow, const char* middle, const char* wide) {
+std::optional<CInstruction> x86_instruction(const CVector& t, const char* name, const std::string& arguments,
+                                            const char* narrow, const char* middle, const char* wide) {
   const int width = t.width();
   if (t.kind != 'f' || (width != 128 && width != 256 && width != 512)) return std::nullopt;
-  return Instruction{
+  return CInstruction{
       width == 128   ? narrow
       : width == 256 ? middle
                      : wide,
@@ -58,9 +58,9 @@ std::string by_halves(const std::string& function, int lanes, const std::vector<
                 lane_list(0, lanes));
 }
 
-std::string with_instructions(const std::vector<Instruction>& known, const std::string& otherwise) {
+std::string with_instructions(const std::vector<CInstruction>& known, const std::string& otherwise) {
   std::string out;
-  for (const Instruction& i : known)
+  for (const CInstruction& i : known)
     out += format("{} {}\n  return {};\n", out.empty() ? "#if" : "#elif", i.condition, i.call);
   return out.empty() ? otherwise : out + "#else\n" + otherwise + "#endif\n";
 }
@@ -74,7 +74,7 @@ std::string select_text(const CVector& t, const std::string& mask, const std::st
 // Minimum and maximum as the loop IR has them, which are x86's: the second operand where either is NaN.
 std::string extremum(const std::string& op, const CVector& t) {
   const char sign = op == "min" ? '<' : '>';
-  std::vector<Instruction> known;
+  std::vector<CInstruction> known;
   if (auto x = x86_instruction(t, op.c_str(), format("{0}a, {0}b", intel_type(t)), "defined(__SSE2__)",
                                "defined(__AVX__)", "defined(__AVX512F__)"))
     known.push_back({x->condition, format("({}){}", t.name(), x->call)});
@@ -86,7 +86,7 @@ std::string extremum(const std::string& op, const CVector& t) {
 }
 
 // Functions of one argument that processors have.
-std::optional<std::string> rounded(const std::string& op, const CVector& t) {
+std::optional<std::string> rounding_text(const std::string& op, const CVector& t) {
   struct Row {
     const char *op, *libm, *neon;
     int mode;
@@ -98,7 +98,7 @@ std::optional<std::string> rounded(const std::string& op, const CVector& t) {
                            {"trunc", "trunc", "vrndq", 11}};
   for (const Row& row : kRows) {
     if (op != row.op) continue;
-    std::vector<Instruction> known;
+    std::vector<CInstruction> known;
     const bool root = row.mode < 0;
     const std::string x = intel_type(t) + "x", rounding = root ? x : format("{}, {}", x, row.mode);
     const char* name = root ? "sqrt" : t.width() == 512 ? "roundscale" : "round";
@@ -119,7 +119,7 @@ std::optional<std::string> rounded(const std::string& op, const CVector& t) {
 }
 
 std::string fma_text(const CVector& t) {
-  std::vector<Instruction> known;
+  std::vector<CInstruction> known;
   const std::string to = intel_type(t);
   if (auto x = x86_instruction(t, "fmadd", format("{0}a, {0}b, {0}c", to), "defined(__FMA__)", "defined(__FMA__)",
                                "defined(__AVX512F__)"))
@@ -135,7 +135,7 @@ std::string fma_text(const CVector& t) {
 
 // sum + the four products of each lane's unsigned bytes of a and signed ones of b, by products of halves of words.
 std::string dot4_text(const CVector& t) {
-  std::vector<Instruction> known;
+  std::vector<CInstruction> known;
   for (const auto& [width, condition, p] :
        {std::tuple(128, "defined(__SSE2__)", "_mm"), std::tuple(256, "defined(__AVX2__)", "_mm256")})
     if (t.width() == width)
@@ -155,7 +155,7 @@ std::string dot4_text(const CVector& t) {
 
 // Converts lanes: of bytes and halves to words as instructions do that GCC finds for no cast.
 std::string convert_text(const CVector& to, const CVector& from) {
-  std::vector<Instruction> known;
+  std::vector<CInstruction> known;
   const std::string word = format("ep{}{}", from.kind, from.bits), suffix = to.name().substr(3);
   const bool widens = from.kind != 'f' && to.kind != 'f' && from.bits < 32 && to.bits == 32;
   if (widens && to.lanes == 8) {
@@ -185,7 +185,7 @@ std::string halves_text(const std::string& op, const CVector& t) {
   const std::string head = c_vector_head(out.name(), op + "_" + t.name().substr(3), from + " x");
   if (brain && widens)
     return head + format("  return ({})(__builtin_convertvector(x, {}) << 16);\n}}\n", t.name(), words.name());
-  std::vector<Instruction> known;
+  std::vector<CInstruction> known;
   const std::string call = brain    ? (widens ? "tw_bf16_to_f32" : "tw_f32_to_bf16")
                            : widens ? "tw_f16_to_f32"
                                     : "tw_f32_to_f16";
@@ -208,7 +208,7 @@ std::optional<std::string> memory_text(const std::string& op, const CVector& t) 
   const std::string suffix = t.name().substr(3), e = t.element();
   const bool four = t.kind == 'f' && t.bits == 32;
   if (op == "masked_load") {
-    std::vector<Instruction> known;
+    std::vector<CInstruction> known;
     if (four && t.width() == 256)
       known.push_back({"defined(__AVX__)", format("({})_mm256_maskload_ps(p, (__m256i)m)", t.name())});
     return c_vector_head(t.name(), op + "_" + suffix, format("const {} *p, {} m", e, t.mask().name())) +
@@ -287,7 +287,7 @@ std::optional<std::string> c_vector_function(const std::string& name) {
   if (op == "choose")
     return c_vector_head(t.name(), "choose_" + suffix, format("{1} m, {0} a, {0} b", t.name(), t.mask().name())) +
            format("  return {};\n}}\n", select_text(t, "m", "a", "b"));
-  if (auto out = rounded(op, t)) return out;
+  if (auto out = rounding_text(op, t)) return out;
   if (auto out = memory_text(op, t)) return out;
   return c_vector_math(op, t);
 }
