@@ -29,8 +29,24 @@ bool dims_alike(const Dim& a, const Dim& b) {
          dims_alike(a.node()->b, b.node()->b);
 }
 
-// Type variables must correspond one to one.
-using Variables = std::map<const TypeNode*, const TypeNode*>;
+// Type variables correspond one to one: those that a function type binds by their place, free ones as they are met, or
+// only each to itself.
+struct Variables {
+  bool map_free = true;
+  std::map<const TypeNode*, const TypeNode*> forth, back;
+
+  void bind(const Type& a, const Type& b) {
+    forth[a.get()] = b.get();
+    back[b.get()] = a.get();
+  }
+  bool alike(const Type& a, const Type& b) {
+    auto known = forth.find(a.get());
+    if (known != forth.end()) return known->second == b.get();
+    if (back.count(b.get()) || (!map_free && a.get() != b.get())) return false;
+    bind(a, b);
+    return true;
+  }
+};
 
 bool types_alike(const Type& a, const Type& b, Variables& variables) {
   if (a->kind != b->kind) return false;
@@ -39,9 +55,12 @@ bool types_alike(const Type& a, const Type& b, Variables& variables) {
     return x.dtype == y.dtype && x.shape.size() == y.shape.size() &&
            std::equal(x.shape.begin(), x.shape.end(), y.shape.begin(), dims_alike);
   }
-  if (a->kind == TypeKind::kVariable) return variables.try_emplace(a.get(), b.get()).first->second == b.get();
+  if (a->kind == TypeKind::kVariable) return variables.alike(a, b);
   if (a->kind == TypeKind::kData && as_data(a)->name != as_data(b)->name) return false;
-  if (const auto* f = as_func(a); f && f->variables.size() != as_func(b)->variables.size()) return false;
+  if (const auto* f = as_func(a), *g = as_func(b); f && g) {
+    if (f->variables.size() != g->variables.size()) return false;
+    for (size_t i = 0; i < f->variables.size(); ++i) variables.bind(f->variables[i], g->variables[i]);
+  }
   std::vector<Type> x = parts_of(a), y = parts_of(b);
   if (x.size() != y.size()) return false;
   for (size_t i = 0; i < x.size(); ++i)
@@ -90,6 +109,16 @@ bool same_patterns(const Pattern& a, const Pattern& b) {
   return true;
 }
 
+// Binds the type variables of two functions; their results' types differ only where one of them is not known.
+bool results_alike(const Expr& a, const Expr& b, Variables& variables) {
+  const auto *x = as<FunctionNode>(a), *y = as<FunctionNode>(b);
+  if (x->type_variables.size() != y->type_variables.size()) return false;
+  for (size_t i = 0; i < x->type_variables.size(); ++i) variables.bind(x->type_variables[i], y->type_variables[i]);
+  const auto *f = as_func(a->type), *g = as_func(b->type);
+  if (!f || !g || !as_tensor(f->result) || !as_tensor(g->result)) return true;
+  return types_alike(f->result, g->result, variables);
+}
+
 bool same_head(const Expr& a, const Expr& b, Variables& variables) {
   if (a->kind != b->kind) return false;
   switch (a->kind) {
@@ -104,8 +133,7 @@ bool same_head(const Expr& a, const Expr& b, Variables& variables) {
     case ExprKind::kCall:
       return called_op(a) == called_op(b) && attrs_alike(as<CallNode>(a)->attrs, as<CallNode>(b)->attrs);
     case ExprKind::kFunction:
-      return dict_alike(as<FunctionNode>(a)->attrs, as<FunctionNode>(b)->attrs) &&
-             as<FunctionNode>(a)->type_variables.size() == as<FunctionNode>(b)->type_variables.size();
+      return dict_alike(as<FunctionNode>(a)->attrs, as<FunctionNode>(b)->attrs) && results_alike(a, b, variables);
     case ExprKind::kConstructor:
       return as<ConstructorNode>(a)->name == as<ConstructorNode>(b)->name &&
              as<ConstructorNode>(a)->data_type == as<ConstructorNode>(b)->data_type;
@@ -189,7 +217,7 @@ std::vector<Expr> free_variables(const Expr& root) {
 }
 
 bool structural_equal(const Type& a, const Type& b) {
-  Variables variables;
+  Variables variables{.map_free = false, .forth = {}, .back = {}};
   if (!a || !b) return !a && !b;
   return types_alike(a, b, variables);
 }

@@ -181,7 +181,7 @@ class Comparison {
     auto known = forth_.find(a.get());
     if (known != forth_.end()) return known->second == b.get();
     if (back_.count(b.get())) return false;
-    return a == b || (map_free_ && bind(a, b));
+    return (a == b || map_free_) && bind(a, b);
   }
 
   const bool map_free_;

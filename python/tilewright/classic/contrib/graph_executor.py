@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..error import InvalidValue
+from ..registry import register_for_objects
 from ..runtime.container import Map
 from ..runtime.module import BenchmarkResult, Module, load_module
-from ..runtime.ndarray import SESSION_STEP, NDArray, as_array, as_dtype, cpu
+from ..runtime.ndarray import SESSION_STEP, Device, NDArray, as_array, as_dtype, cpu
 from ..runtime.profiling import Report
 
 
@@ -159,16 +161,25 @@ def create(graph_json_str: Any, libmod: Any = None, device: Any = None) -> Graph
     import json
 
     library = libmod if isinstance(libmod, Module) else load_module(libmod)
+    device = device[0] if isinstance(device, list) and device else device
     if not has_graph(library):
         from . import graph_of_kernels
         return GraphModule(graph_of_kernels.create(graph_json_str, library, device or cpu()))
     try:
         same = json.loads(graph_json_str) == json.loads(library["get_graph_json"]())
     except ValueError:
-        raise ValueError("the graph JSON is damaged") from None
+        raise InvalidValue("the graph JSON is damaged") from None
     if not same:
-        raise ValueError("the graph JSON is of another library; machine code and graph of the classic stack cannot be run, compile the model again")
+        raise InvalidValue("the graph JSON is of another library; machine code and graph of the classic stack cannot be run, compile the model again")
     return GraphModule(library["default"](device or cpu()))
+
+
+def _create(graph_json: str, library: Module, *places: int) -> Module:
+    """The registered function: the executor on the devices given as pairs of a type and a number."""
+    return create(graph_json, library, [Device(kind, number) for kind, number in zip(places[::2], places[1::2])]).module
+
+
+register_for_objects("tvm.graph_executor.create", _create)
 
 
 def has_graph(library: Module) -> bool:

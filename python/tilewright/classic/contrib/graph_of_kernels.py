@@ -15,7 +15,7 @@ from ..error import InvalidValue
 from ..runtime.module import Module, create_module, load_param_dict
 from ..runtime.ndarray import SESSION_STEP, NDArray, empty
 
-_DEBUG = ("debug_get_output", "execute_node", "get_node_output", "run_individual")
+_DEBUG = ("debug_get_output", "execute_node", "get_node_output", "profile", "run_individual")
 
 
 class NoSuchName(InvalidValue):
@@ -64,7 +64,10 @@ class GraphOfKernels:
             return lambda: None
         if name == "__copy":
             return lambda: self._tensor(written[0]).copyfrom(self._tensor(read[0]))
-        function = library.get_function(name, True)
+        try:
+            function = library.get_function(name, True)
+        except AttributeError:
+            raise InvalidValue(f"no such function in module: {name}") from None
 
         def run() -> None:
             tensors = [self._tensor(e) for e in [*read, *written]]
@@ -166,6 +169,21 @@ class GraphOfKernels:
             return (time.perf_counter() - begin) / number if index in self._kernels else 0.0
         return [[seconds(i) for _ in range(repeat)] for i in range(len(self._nodes))]
 
+    def profile(self, repeats: int, form: str) -> str:
+        """The time of each kernel, in the form of a profile of a compiled graph (docs/runtime.md); there are no tables and traces."""
+        if form != "json":
+            return ""
+        steps = []
+        for index, times in enumerate(self.run_individual(1, repeats)):
+            if index not in self._kernels:
+                continue
+            node = self._nodes[index]
+            shapes = ", ".join(f"{t.dtype}{list(t.shape)}" for t in (self._tensor(self._entry(place)) for place in node["inputs"]))
+            name = node["attrs"]["func_name"]
+            steps.append({"kernel": name, "mean_us": 1e6 * sum(times) / repeats, "min_us": 1e6 * min(times), "shapes": shapes, "name": node["name"],
+                          "source": node["name"], "implementation": name, "flops": 0})
+        return json.dumps({"total_us": sum(step["mean_us"] for step in steps), "steps": steps, "threads": 1, "target": "llvm", "repeats": repeats})
+
 
 def _tensors(shapes: Any, dtypes: Any, storage: Any, device: Any) -> list[NDArray]:
     """The tensors of the graph; those of one storage share memory, unless it is another process's."""
@@ -189,11 +207,11 @@ def _given(tensor: Any, out: Any) -> Any:
 
 
 def create(graph_json: str, library: Module, device: Any, debug: bool = False) -> Module:
-    """The executor as a module. ValueError: not JSON."""
+    """The executor as a module. InvalidValue: not JSON."""
     try:
         made = GraphOfKernels(json.loads(graph_json), library, device)
     except json.JSONDecodeError:
-        raise ValueError("the graph JSON is damaged") from None
+        raise InvalidValue("the graph JSON is damaged") from None
     names = [n for n in dir(made) if not n.startswith("_") and (debug or n not in _DEBUG)]
     return create_module("GraphExecutor", {name: getattr(made, name) for name in names})
 

@@ -87,7 +87,7 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     if isinstance(node, dict):
         return of(sorted((str(k), structural_hash(v, map_free_vars)) for k, v in node.items()))
     if isinstance(node, _core.Type):
-        return of(_type_form(node, {}))
+        return of(_type_form(node, _Numbers() if map_free_vars else {}))
     if isinstance(node, _core.IRModule):
         return node.structural_hash()
     if isinstance(node, _LOOPS):

@@ -2,6 +2,7 @@
 """A registered function as an object with a name: callable, and serialised by name."""
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 from ..registry import get_global_func
@@ -51,6 +52,9 @@ class EnvFunc:
 
     def same_as(self, other: object) -> bool:
         return self == other
+
+    def structural_hash(self) -> int:
+        return zlib.crc32(self.name.encode())
 
     def __reduce__(self) -> Any:
         return EnvFunc, (self.name,)

@@ -12,6 +12,7 @@ from ..runtime.container import Array, Map, ShapeTuple, String
 from ..runtime.ndarray import Device
 from ..tir import FloatImm, IntImm, StringImm, expr as tir_expr
 from ..tir import SizeVar, Var as TirVar
+from ..tir.range import Range
 from .env_func import EnvFunc
 from .json_values import RELAY
 from .ty import FuncType, GlobalTypeVar, IncompleteType, PointerType, PrimType, TensorType, TupleType, TypeCall, TypeKind, TypeVar
@@ -66,6 +67,9 @@ class _Reader:
             if "keys" in node:
                 return Map(zip(map(String, node["keys"]), map(self.read, data)))
             return Map(zip(map(self.read, data[::2]), map(self.read, data[1::2])))
+        if key.startswith("relay.attrs."):
+            from . import make_node
+            return make_node(key, **{name: self.read(int(value)) for name, value in attrs.items()})
         if key in _IN_FUNCTIONS:
             return self._body(index)
         if key.startswith("tir.") and key[4:] in _BINARY:
@@ -143,6 +147,9 @@ class _Reader:
 
     def _typecall(self, node: Any, attrs: Any, data: Any) -> Any:
         return TypeCall(self._part(attrs, "func"), list(self._part(attrs, "args") or []))
+
+    def _range(self, node: Any, attrs: Any, data: Any) -> Any:
+        return Range.from_min_extent(self._part(attrs, "min"), self._part(attrs, "extent"))
 
     def _primtype(self, node: Any, attrs: Any, data: Any) -> Any:
         return PrimType(attrs["dtype"])

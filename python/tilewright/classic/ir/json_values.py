@@ -11,8 +11,9 @@ from ..runtime.container import Map, ShapeTuple
 from ..runtime.ndarray import Device
 from ..tir import StringImm, expr as tir_expr
 from ..tir import Var as TirVar
+from ..tir.range import Range
 from .env_func import EnvFunc
-from .ty import GlobalTypeVar, PointerType, PrimType
+from .ty import GlobalTypeVar, IncompleteType, PointerType, PrimType, TypeVar
 
 # A Relay type, expression or module embedded in a container.
 RELAY = "tilewright.Relay"
@@ -43,7 +44,7 @@ class _Writer:
         return len(self.nodes) - 1
 
     def _node(self, value: Any) -> dict[str, Any]:
-        from ..relay.expr import DictAttrs, GlobalVar, Op
+        from ..relay.expr import Attrs, DictAttrs, GlobalVar, Op
         from ..relay.span import SourceName, Span
         from ..target import Target
         if isinstance(value, Span):
@@ -55,6 +56,13 @@ class _Writer:
             return {"type_key": "Op", "repr_str": value.name}
         if isinstance(value, (GlobalVar, GlobalTypeVar)):
             return {"type_key": "GlobalVar" if isinstance(value, GlobalVar) else "GlobalTypeVar", "attrs": {"name_hint": str(self.add(str(value.name_hint)))}}
+        if isinstance(value, (TypeVar, IncompleteType)):
+            name = {"name_hint": str(self.add(str(value.name_hint)))} if isinstance(value, TypeVar) else {}
+            return {"type_key": "relay.TypeVar" if name else "relay.IncompleteType", "attrs": {**name, "kind": str(value.kind), "span": "0"}}
+        if isinstance(value, Attrs):
+            return {"type_key": value.type_key, "attrs": {name: str(self.add(getattr(value, name))) for name in value.keys()}}
+        if isinstance(value, Range):
+            return {"type_key": "Range", "attrs": {"min": str(self.add(value.min)), "extent": str(self.add(value.extent)), "span": "0"}}
         if isinstance(value, PrimType):
             return {"type_key": "PrimType", "attrs": {"dtype": value.dtype, "span": "0"}}
         if isinstance(value, PointerType):
@@ -105,9 +113,9 @@ _OPERANDS = {"Cast": ("value",), "Select": ("condition", "true_value", "false_va
 
 def can_save(value: Any) -> bool:
     """Whether a value is written in this form, not as Relay."""
-    from ..relay.expr import DictAttrs, GlobalVar, Op
+    from ..relay.expr import Attrs, DictAttrs, GlobalVar, Op
     from ..target import Target
-    return isinstance(value, (Op, Target, GlobalVar, GlobalTypeVar, PrimType, PointerType, tir_expr.PrimExpr, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
+    return isinstance(value, (Attrs, Range, TypeVar, IncompleteType, Op, Target, GlobalVar, GlobalTypeVar, PrimType, PointerType, tir_expr.PrimExpr, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
 
 
 def save(value: Any, relay: Callable[[Any], str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ... import _core
+from ..error import InvalidValue
 from ..runtime.container import Map
 from ..tir.function import LoopModule, PrimFunc
 from .ty import GlobalTypeVar
@@ -54,6 +55,15 @@ def _update_func(self: Any, var: Any, func: Any) -> None:
 def _get_type(self: Any, name: str) -> list[Any]:
     """[the type, its constructors...]"""
     return [GlobalTypeVar(name), *self._type(name)[1]]
+
+
+def _get_constructor(self: Any, tag: int) -> Any:
+    """The constructor with a tag."""
+    for name in self._type_names:
+        for made in self._type(name)[1]:
+            if made.tag == tag:
+                return made
+    raise InvalidValue(f"There is no constructor with the tag {tag}")
 
 
 def _import_from_std(self: Any, file_to_import: str) -> None:
@@ -116,7 +126,7 @@ def _attrs(self: Any) -> Any:
 
 for _name, _value in {
     "__setitem__": _setitem, "__getitem__": _getitem, "__iter__": _iter, "__len__": lambda self: len(self.functions), "_type_data": _type_data,
-    "update": _update, "update_func": _update_func, "add": _update_func, "get_type": _get_type, "import_from_std": _import_from_std,
+    "update": _update, "update_func": _update_func, "add": _update_func, "get_type": _get_type, "get_constructor": _get_constructor, "import_from_std": _import_from_std,
     "from_expr": staticmethod(_from_expr), "from_text": staticmethod(_from_text), "items": _items, "functions_items": _items,
     "shallow_copy": lambda self: self.copy(), "clone": lambda self: self.copy(), "type_definitions": property(_type_definitions),
     "get_global_type_var": lambda self, name: (self._type(name), GlobalTypeVar(name))[1],

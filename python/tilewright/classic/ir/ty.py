@@ -98,11 +98,17 @@ class TypeVar(Type):
 
 
 class IncompleteType(Type):
-    """A type that is not known yet."""
+    """A type that is not known yet; as in the classic interface each equals only itself."""
 
     def __init__(self, kind: int = TypeKind.Type):
         super().__init__(_core.incomplete_type())
         self.kind = kind
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 class TypeCall(Type):
@@ -110,10 +116,11 @@ class TypeCall(Type):
 
     def __init__(self, func: Any, args: Sequence[Any]):
         super().__init__(_core.data_type(func if isinstance(func, str) else func.name_hint, list(args)))
+        self._called = func if isinstance(func, GlobalTypeVar) else None  # its kind is not part of the type itself
 
     @property
     def func(self) -> "GlobalTypeVar":
-        return GlobalTypeVar(self._fields[0])
+        return self.__dict__.get("_called") or GlobalTypeVar(self._fields[0])
 
     args = property(lambda self: self._fields[1])
 
@@ -219,6 +226,8 @@ class PointerType:
 class TypeConstraint:
     """Base of constraints on a function's type variables. Type inference uses only the operators' own rules, so that scripts cannot add
     any."""
+
+    span = None
 
 
 class TypeRelation(TypeConstraint):

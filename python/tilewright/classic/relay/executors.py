@@ -168,6 +168,11 @@ def _nested(type_: Any, leaves: Iterator[Any]) -> Any:
     return [_nested(t, leaves) for t in type_.fields] if isinstance(type_, TupleType) else next(leaves)
 
 
+def _as_data(value: Any) -> Any:
+    """Nested lists of a plan's results as a program's tuples."""
+    return ADT(0, [_as_data(v) for v in value]) if isinstance(value, list) else value
+
+
 class AotExecutor(GraphExecutor):
     kind = "aot"
 
@@ -176,9 +181,13 @@ class ProgramExecutor(_Executor):
     """Runs on the virtual machine."""
 
     def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
+        from .te_kernels import implemented_by_scripts
         from .vm import compile as compile_program
-        machine = VirtualMachine(compile_program(module, self.target), self.device)
         result = module["main"].checked_type.ret_type
+        if implemented_by_scripts(module):  # their kernels are in libraries of plans
+            planned = GraphExecutor(module, self.device, self.target, None)._function(module)
+            return lambda inputs: _as_data(planned(inputs))
+        machine = VirtualMachine(compile_program(module, self.target), self.device)
         return lambda inputs: named(machine.invoke("main", **inputs), result, module)
 
 

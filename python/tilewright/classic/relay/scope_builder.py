@@ -28,8 +28,8 @@ class ScopeBuilder:
         return body
 
     def let(self, var_: Any, value: Any) -> Any:
-        """Binds `value` to a variable, which is created if a name is given."""
-        variable = var(var_) if isinstance(var_, str) else var_
+        """Binds `value` to a variable, which is created if a name, or a name with a type, is given."""
+        variable = var(var_) if isinstance(var_, str) else Var(*var_) if isinstance(var_, (list, tuple)) else var_
         self._bindings[-1].append((variable, _like(value)))
         return variable
 

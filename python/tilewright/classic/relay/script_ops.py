@@ -76,7 +76,9 @@ class ScriptOp:
 
     @property
     def arguments(self) -> list[AttrFieldInfo]:
-        return [AttrFieldInfo(name, "Tensor", "") for name in _core.op_info(self.name)[1]]
+        from .op.registry import attribute_of
+        said = attribute_of(self.name, "arguments") or {}
+        return [AttrFieldInfo(name, *said.get(name, ("Tensor", ""))) for name in _core.op_info(self.name)[1]]
 
     @property
     def num_inputs(self) -> int:
@@ -86,7 +88,11 @@ class ScriptOp:
         _core.set_op_inputs(self.name, int(n))
 
     def add_argument(self, name: str, type: str, description: str) -> None:
+        from .op.registry import attribute_of, register
         _core.add_op_argument(self.name, name, f"{type}: {description}")
+        if attribute_of(self.name, "arguments") is None:
+            register(self.name, "arguments", {})
+        attribute_of(self.name, "arguments")[name] = (type, description)
 
     @property
     def support_level(self) -> int:
@@ -105,7 +111,15 @@ class ScriptOp:
         register(self.name, "support_level", int(level))
 
     def set_attrs_type_key(self, key: str) -> None:
-        """Accepted; calls of such operators have no attributes."""
+        """Only kept; calls of such operators have no attributes."""
+        from .op.registry import register
+        register(self.name, "attrs_type_key", key)
+
+    @property
+    def attrs_type_key(self) -> str:
+        """The kind of attributes that calls have, as a script said it."""
+        from .op.registry import attribute_of
+        return str(attribute_of(self.name, "attrs_type_key") or "")
 
     def add_type_rel(self, rel_name: str, type_rel_func: Any = None) -> None:
         """type_rel_func(types, attrs) returns the type of a call's result; without it, one of the relations Identity, Broadcast and BroadcastComp."""

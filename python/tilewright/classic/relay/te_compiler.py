@@ -6,13 +6,13 @@ from typing import Any
 
 from ... import _core
 from ..ir import IRModule, structural_hash
-from ..ir.ty import TensorType
+from ..ir.ty import TensorType, TupleType
 from ..runtime.ndarray import cpu
 from ..target import Target
 from ..transform import PassContext
 from .analysis import post_order_visit
 from .build_module import create_executor
-from .expr import Call, Function, GlobalVar, Op, Var
+from .expr import Call, Function, GlobalVar, Op, Var, infer_type
 
 
 class ImplementationName(str):
@@ -64,13 +64,31 @@ def get_valid_implementations(op: Any, attrs: Any, inputs: Any, out_type: Any = 
 
 
 class CachedFunc:
-    """A function of a fused operator as compiled for a target; `prim_fn_var` is its name."""
+    """A function of a fused operator as compiled for a target; `prim_fn_var` is its name, `inputs` and `outputs` are placeholders of the types
+    of its operands and results."""
 
     def __init__(self, function: Function, target: Target, name: str):
         self.function, self.target, self.prim_fn_var = function, target, GlobalVar(name)
 
+    @property
+    def inputs(self) -> list[Any]:
+        return _placeholders([p.checked_type for p in infer_type(self.function).params])
+
+    @property
+    def outputs(self) -> list[Any]:
+        return _placeholders([infer_type(self.function).checked_type.ret_type])
+
     def same_as(self, other: object) -> bool:
         return self is other
+
+
+def _placeholders(types: list[Any]) -> list[Any]:
+    """One of each tensor, those of tuples one after another."""
+    from .. import te
+    flat = list(types)
+    while any(isinstance(t, TupleType) for t in flat):
+        flat = [part for t in flat for part in (t.fields if isinstance(t, TupleType) else [t])]
+    return [te.placeholder(t.shape, t.dtype, name=f"p{i}") for i, t in enumerate(flat)]
 
 
 class TECompiler:

@@ -110,6 +110,15 @@ class _Replacer(ExprMutator):
         return lowered_for(schedule, [*inputs, *results], symbol, self.target)
 
 
+def implemented_by_scripts(module: Any) -> bool:
+    """Whether a program of one function calls an operator that only a script defines and computes."""
+    from ... import _core
+    own = {name for name in (*registered("FTVMStrategy"), *registered("FTVMCompute")) if _core.is_script_op(name)}
+    if not own or len(module.functions) != 1:
+        return False
+    return any(isinstance(e, Call) and isinstance(e.op, Op) and e.op.name in own for e in _core.post_order(module["main"]))
+
+
 def with_te_kernels(module: Any, target: Any, name: str) -> tuple[Any, list[Any]]:
     """The module with the calls of script-implemented operators replaced, and the loops of the functions that replace them."""
     names = set(registered("FTVMStrategy")) | set(registered("FTVMCompute"))
@@ -128,4 +137,4 @@ def with_te_kernels(module: Any, target: Any, name: str) -> tuple[Any, list[Any]
     return transform.InferType()(typed), replacer.lowered
 
 
-__all__ = ["strategy_of", "with_te_kernels"]
+__all__ = ["implemented_by_scripts", "strategy_of", "with_te_kernels"]

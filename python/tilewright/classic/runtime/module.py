@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -71,6 +72,14 @@ class Module:
                 return own
             raise AttributeError(f"Module has no function '{name}'")
         return _Wrapped(found)
+
+    def export_library(self, file_name: Any, fcompile: Any = None, **_: Any) -> str:
+        """Writes a loaded library once more, as it is. AttributeError: the module was not loaded from a file of this kind."""
+        name = os.fspath(file_name)
+        if self._path is None or os.path.splitext(name)[1] != os.path.splitext(self._path)[1]:
+            raise AttributeError(f"a module of kind {self.type_key} is not written as {name}")
+        shutil.copyfile(self._path, name)
+        return name
 
     def _session_function(self, name: str) -> Any:
         """For a module of a remote process: one of its global functions."""

@@ -483,9 +483,9 @@ def vta(model: str = "unknown", options: Any = None) -> Target:
 def hexagon(cpu_ver: str = "v66", **kwargs: Any) -> Target:
     """A Hexagon processor by its version; descriptive only, there is no code generator for it."""
     known = ("v60", "v62", "v65", "v66", "v67", "v68", "v69", "v71", "v73")
-    if not cpu_ver.rstrip("t") in known:
-        raise ValueError(f"hexagon version should be one of {', '.join(known)}, not '{cpu_ver}'")
     vector = int(kwargs.get("hvx", 128))
+    if cpu_ver.rstrip("t") not in known or vector not in (0, 64, 128):
+        raise ValueError(f"hexagon version should be one of {', '.join(known)} and hvx 0, 64 or 128, not '{cpu_ver}' and {vector}")
     features = "" if not vector else f" -mattr=+hvx{cpu_ver},+hvx-length{vector}b"
     return Target(f"hexagon -mcpu=hexagon{cpu_ver} -mtriple=hexagon{features}")
 

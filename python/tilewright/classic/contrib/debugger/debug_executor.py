@@ -7,9 +7,10 @@ import os
 import tempfile
 from typing import Any
 
-from ...registry import get_global_func
+from ...error import InvalidValue
+from ...registry import get_global_func, register_for_objects
 from ...runtime.module import BenchmarkResult, Module, load_module
-from ...runtime.ndarray import NDArray, cpu
+from ...runtime.ndarray import Device, NDArray, cpu
 from ...runtime.profiling import Report
 from .. import graph_of_kernels
 from ..graph_executor import GraphModule, has_graph
@@ -122,10 +123,13 @@ def create(graph_json_str: Any, libmod: Any = None, device: Any = None, dump_roo
     try:
         same = json.loads(graph_json_str) == json.loads(library["get_graph_json"]())
     except ValueError:
-        raise ValueError("the graph JSON is damaged") from None
+        raise InvalidValue("the graph JSON is damaged") from None
     if not same:
-        raise ValueError("the graph JSON is of another library; machine code and graph of the classic stack cannot be run, compile the model again")
+        raise InvalidValue("the graph JSON is of another library; machine code and graph of the classic stack cannot be run, compile the model again")
     return GraphModuleDebug(library["debug_create"]("default", device or cpu()), device, graph_json_str, dump_root)
+
+
+register_for_objects("tvm.graph_executor_debug.create", lambda graph, library, *places: create(graph, library, Device(*places[:2])).module)
 
 
 __all__ = ["GraphModuleDebug", "create"]

@@ -9,7 +9,7 @@ from typing import Any
 from .... import _core
 from ...error import ChoiceError, InvalidValue
 from ...ir import ty
-from ..adt import Match, PatternConstructor, PatternTuple, PatternVar
+from ..adt import Match, Pattern, PatternConstructor, PatternTuple, PatternVar, TypeData
 from ..expr import Call, Constant, Expr, Function, GlobalVar, If, Let, Op, Tuple, Var, _like, free_vars, infer_type
 
 
@@ -44,12 +44,43 @@ def _binders(expr: Any) -> list[Var]:
     return out
 
 
+def _visited_vars(expr: Any) -> tuple[list[Var], list[Var]]:
+    """(bound variables, all variables), each once, in the order in which a visitor comes to them: binders before what they bind in."""
+    bound: dict[Var, None] = {}
+    every: dict[Var, None] = {}
+    seen: set[Any] = set()
+    todo: list[Any] = [expr]
+    while todo:
+        e = todo.pop()
+        if isinstance(e, list):  # binders
+            bound.update(dict.fromkeys(e))
+            every.update(dict.fromkeys(e))
+        elif isinstance(e, Pattern):
+            todo.append(_pattern_vars(e))
+        elif isinstance(e, Var):
+            every[e] = None
+        elif e not in seen:
+            seen.add(e)
+            if isinstance(e, Function):
+                todo += [e.body, list(e.params)]
+            elif isinstance(e, Let):
+                todo += [e.body, e.value, [e.var]]
+            elif isinstance(e, Match):
+                for clause in reversed(e.clauses):
+                    todo += [clause.rhs, clause.lhs]
+                todo.append(e.data)
+            else:
+                todo += reversed(_core.children(e))
+    return list(bound), list(every)
+
+
 def bound_vars(expr: Any) -> list[Var]:
-    return list(dict.fromkeys(_binders(_like(expr))))
+    """The variables that an expression or a pattern binds."""
+    return _visited_vars(expr if isinstance(expr, Pattern) else _like(expr))[0]
 
 
 def all_vars(expr: Any) -> list[Var]:
-    return list(dict.fromkeys([*(e for e in _core.post_order(_like(expr)) if isinstance(e, Var)), *bound_vars(expr)]))
+    return _visited_vars(expr if isinstance(expr, Pattern) else _like(expr))[1]
 
 
 def _type_vars(t: Any, bound: frozenset[Any], free: dict[Any, None], every: dict[Any, None]) -> None:
@@ -139,20 +170,47 @@ def _scoped(root: Any, outside: frozenset[Any]) -> bool:
 
 
 def check_kind(t: Any, mod: Any = None) -> int:
-    """The kind of a type: a variable's own kind, AdtHandle for a bare data type name, else Type. Error: TVMError (also a ValueError) if
-    parts of the type are not types."""
-    if isinstance(t, ty.GlobalTypeVar):
-        return ty.TypeKind.AdtHandle
-    if isinstance(t, (ty.TypeVar, ty.IncompleteType)):
+    """The kind of a type: a variable's own kind, TypeData and Constraint for those, else Type. Error: TVMError (also a ValueError) if parts
+    of the type are not types."""
+    if isinstance(t, (ty.GlobalTypeVar, ty.TypeVar, ty.IncompleteType)):
         return t.kind
+    if isinstance(t, ty.TypeRelation):
+        for part in t.args:
+            check_kind(part, mod)
+        return ty.TypeKind.Constraint
+    if isinstance(t, TypeData):
+        return _kind_of_data(t, mod)
+    if isinstance(t, ty.TypeCall):
+        _check_called(t, mod)
     value = [t.value] if isinstance(t, ty.RelayRefType) else []
     result = [t.ret_type] if isinstance(t, ty.FuncType) else []
     for part in [*getattr(t, "fields", []), *getattr(t, "arg_types", []), *result, *value, *getattr(t, "args", [])]:
         if check_kind(part, mod) not in (ty.TypeKind.Type, ty.TypeKind.BaseType):
             raise InvalidValue(f"{part} stands in {t} and is no type of values")
-    if isinstance(t, ty.TypeCall) and mod is not None and t.func.name_hint in mod._type_names and len(mod._type(t.func.name_hint)[0]) != len(t.args):
-        raise InvalidValue(f"{t} has {len(t.args)} arguments, {t.func.name_hint} takes {len(mod._type(t.func.name_hint)[0])}")
     return ty.TypeKind.Type
+
+
+def _check_called(t: Any, mod: Any) -> None:
+    """The name that a type call applies is one of a data type, of the module if there is one, with as many parameters."""
+    name = t.func.name_hint
+    if t.func.kind != ty.TypeKind.AdtHandle:
+        raise InvalidValue(f"{name} of {t} is no data type")
+    if mod is None:
+        return
+    if name not in mod._type_names:
+        raise InvalidValue(f"the module has no data type {name}")
+    if len(mod._type(name)[0]) != len(t.args):
+        raise InvalidValue(f"{t} has {len(t.args)} arguments, {name} takes {len(mod._type(name)[0])}")
+
+
+def _kind_of_data(data: Any, mod: Any) -> int:
+    """A data type has a name, parameters that are types, and constructors of values of it."""
+    if data.header.kind != ty.TypeKind.AdtHandle or any(v.kind != ty.TypeKind.Type for v in data.type_vars):
+        raise InvalidValue(f"{data.header.name_hint} is not the name of a data type over types")
+    for made in data.constructors:
+        if made.belong_to != data.header or any(check_kind(t, mod) != ty.TypeKind.Type for t in made.inputs):
+            raise InvalidValue(f"{made.name_hint} does not make values of {data.header.name_hint}")
+    return ty.TypeKind.TypeData
 
 
 def check_constant(expr: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .... import _core
+from ...error import OpNotImplemented
 from ...runtime.ndarray import NDArray
 from .. import analysis
 from ..expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, TupleWrapper, Var, const, to_module, var
@@ -160,7 +161,7 @@ def get_relay_op(op_name: str) -> Callable[..., Any]:
                 return getattr(namespace, op_name)
             except AttributeError:
                 continue
-    raise NotImplementedError(f"Unable to map op_name {op_name} to relay")
+    raise OpNotImplemented(f"Unable to map op_name {op_name} to relay")
 
 
 def get_name(node: Any) -> str:

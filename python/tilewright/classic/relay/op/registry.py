@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .... import _core
+from ...error import InvalidValue
 
 # (operator, attribute) -> (value, level)
 _table: dict[tuple[str, str], tuple[Any, int]] = {}
@@ -19,7 +20,7 @@ class OpPattern:
 def register(op_name: str, attr_key: str, value: Any, level: int = 10) -> None:
     known = _table.get((op_name, attr_key))
     if known is not None and known[1] == level and known[0] is not value:
-        raise ValueError(f"Attribute {attr_key} of operator {op_name} is already registered with same plevel={level}")
+        raise InvalidValue(f"Attribute {attr_key} of operator {op_name} is already registered with same plevel={level}")
     if known is None or level > known[1]:
         _table[op_name, attr_key] = (value, level)
 
