@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # tw_room(NAME [DEPENDS rooms...]): an object library of every .cc below src/NAME. Folders are globbed, so a new
 # file needs no edit here. Files that belong to a program rather than to the room are named *_main.cc.
-# Rooms that walk graphs and texts, where -O2 buys nothing that a user sees and a quarter of the time to compile them.
-set(tw_plain_rooms relay te tune frontend program driver cli)
+# Rooms are compiled at -O1: they walk graphs, texts and loops, where -O2 buys little that a user sees and costs a third of the
+# time to compile them. All but base and runtime, whose code runs where models do.
 set(tw_plain_options "$<$<CONFIG:Release>:-O1>")
-# The standard library's headers cost each file half a second: they are compiled once for each level of optimisation (GCC
-# takes the level of the header), for all rooms but base and runtime, most of which is compiled for size. A file includes
-# what it uses all the same.
-foreach(headers tw_standard_headers tw_standard_headers_plain)
-  add_library(${headers} STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/no_code.cc)
-  target_precompile_headers(${headers} PRIVATE <algorithm> <cmath> <functional> <map> <memory> <numeric>
-                            <optional> <span> <string> <unordered_map> <variant> <vector>)
-endforeach()
-target_compile_options(tw_standard_headers_plain PRIVATE ${tw_plain_options})
+# The standard library's headers cost each file half a second: they are compiled once for those rooms. A file includes what
+# it uses all the same.
+add_library(tw_standard_headers STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/no_code.cc)
+target_compile_options(tw_standard_headers PRIVATE ${tw_plain_options})
+target_precompile_headers(tw_standard_headers PRIVATE <algorithm> <cmath> <functional> <map> <memory> <numeric>
+                          <optional> <span> <string> <unordered_map> <variant> <vector>)
 # Several files of a room are compiled as one, which costs a third of compiling each by itself: names of a room are
 # unique, those in anonymous namespaces too. OFF where one file's own diagnostics are wanted.
 option(TILEWRIGHT_UNITY "Compile several files of a room together" ON)
@@ -43,10 +40,8 @@ function(tw_room name)
   if(TILEWRIGHT_UNITY)  # a file that others include may have types of its own
     target_compile_options(tw_${name} PRIVATE -Wno-subobject-linkage)
   endif()
-  if(name IN_LIST tw_plain_rooms)
+  if(NOT name MATCHES "^(base|runtime)$")
     target_compile_options(tw_${name} PRIVATE ${tw_plain_options})
-    target_precompile_headers(tw_${name} REUSE_FROM tw_standard_headers_plain)
-  elseif(NOT name MATCHES "^(base|runtime)$")
     target_precompile_headers(tw_${name} REUSE_FROM tw_standard_headers)
   endif()
   foreach(dep ${ROOM_DEPENDS})

@@ -12,6 +12,7 @@ set_target_properties(tw_codegen_without_llvm PROPERTIES UNITY_BUILD ${TILEWRIGH
 if(TILEWRIGHT_UNITY)
   target_compile_options(tw_codegen_without_llvm PRIVATE -Wno-subobject-linkage)
 endif()
+target_compile_options(tw_codegen_without_llvm PRIVATE ${tw_plain_options})
 target_precompile_headers(tw_codegen_without_llvm REUSE_FROM tw_standard_headers)
 target_link_libraries(tw_codegen_without_llvm PUBLIC tw_tir)
 set(tw_plain_folder ${CMAKE_BINARY_DIR}/without_llvm)
