@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds for other processors: targets as scripts of the classic stack write them, files of one processor each, and compilers that link them."""
 import os
+import platform
 import shutil
 import struct
 import subprocess
@@ -80,6 +81,22 @@ class OtherProcessors(unittest.TestCase):
             if "none" not in target:
                 with self.assertRaisesRegex(tilewright.Error, "E503.*for A.*this machine is"):
                     function(tw.nd.empty((64,)), tw.nd.empty((64,)))
+
+    def test_code_for_a_processor_that_can_more(self):
+        """What only a newer processor runs is saved and read as text here; calling it says what is lacking."""
+        if platform.machine() != "x86_64":
+            self.skipTest("the other processor is an x86-64 one")
+        _, lib, _ = relay.build(module(), "llvm -mcpu=graniterapids")
+        self.assertIn("dense", lib.get_source("asm"))
+        path = os.path.join(self.folder, "l.o")
+        lib.save(path)
+        self.assertEqual(machine(path), (62, 64))
+        lib.export_library(os.path.join(self.folder, "l.so"))
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            here = "amx_fp16" in file.read()
+        if not here:
+            with self.assertRaisesRegex(tilewright.Error, "E503"):
+                lib["default"](tw.cpu())
 
     def test_a_file_is_for_one_processor(self):
         relay.build(module(), target="llvm -mtriple=x86_64-linux-gnu").export_library(os.path.join(self.folder, "other.o"))

@@ -94,12 +94,14 @@ std::string to_text(const C& config) {
   return out;
 }
 
-// Parses a configuration's text; nothing if it is invalid.
+// Parses a configuration's text; nothing if it is invalid. Fields behind the text's last one have their defaults: what
+// an older version recorded knows fewer.
 template <Configuration C>
 std::optional<C> parse_config(std::string_view text) {
   C config;
   std::string_view rest = text;
   auto read = [&](const auto& f) {
+    if (rest.empty() && !text.empty()) return true;
     const std::string_view word = rest.substr(0, rest.find(' '));
     rest.remove_prefix(std::min(rest.size(), word.size() + 1));
     const size_t equals = word.find('=');
@@ -107,7 +109,7 @@ std::optional<C> parse_config(std::string_view text) {
            config_detail::parse_value(word.substr(equals + 1), &(config.*f.member));
   };
   const bool whole = std::apply([&](const auto&... f) { return (read(f) && ...); }, C::fields());
-  if (!whole || to_text(config) != text) return std::nullopt;
+  if (!whole || !(to_text(config) + " ").starts_with(std::string(text) + " ")) return std::nullopt;
   return config;
 }
 

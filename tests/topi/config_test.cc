@@ -73,9 +73,15 @@ TYPED_TEST(Configs, TextsAreEqualWhereConfigurationsAre) {
 TYPED_TEST(Configs, OnlyTheCanonicalTextIsRead) {
   const std::string text = to_text(TypeParam());
   for (const std::string& bad :
-       {std::string(), text + " ", " " + text, text + " more=1", text.substr(0, text.rfind(' ')), text + "0x",
-        std::string("?") + text, text.substr(0, text.find('=') + 1) + "0" + text.substr(text.find('=') + 1)})
+       {std::string(), text + " ", " " + text, text + " more=1", text.substr(text.find(' ') + 1),
+        text.substr(0, text.rfind('=')), text + "0x", std::string("?") + text,
+        text.substr(0, text.find('=') + 1) + "0" + text.substr(text.find('=') + 1)})
     EXPECT_FALSE(parse_config<TypeParam>(bad)) << bad;
+}
+
+TYPED_TEST(Configs, FieldsThatAnOlderTextLacksHaveTheirDefaults) {
+  const std::string text = to_text(TypeParam());
+  EXPECT_EQ(parse_config<TypeParam>(text.substr(0, text.rfind(' '))), TypeParam());
 }
 
 TEST(ConfigText, SaysEveryField) {

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from ... import _core
 from ..contrib import cc, tar
 from ..runtime.module import CSourceModule, Module, StaticLibrary, create_module, import_tree, load_module
 from ..runtime.ndarray import NDArray
@@ -77,7 +78,7 @@ class BuiltLibrary(Module):
         if name in asked:
             return asked[name]
         if self._factory.is_foreign:
-            self._factory._load()  # raises: code of another processor
+            self._factory._load()  # raises: code of another processor, or of one that can more
         return super().get_function(name, query_imports)
 
     def import_module(self, module: Module) -> None:
@@ -113,6 +114,7 @@ class ExecutorFactoryModule:
     def __init__(self, built: Any, name: str, target: list[Target], executor: Executor, runtime: Runtime, ir_mod: Any):
         self._built = built
         self._library: BuiltLibrary | None = None
+        self._needs_more = False  # than this machine's processor has
         self._file: bytes | None = None  # the exported library, if there is no `built`: after unpickling
         self._imports: list[Module] = []
         self._static: list[StaticLibrary] = []
@@ -162,9 +164,10 @@ class ExecutorFactoryModule:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the code is for another kind of processor than this machine's: it can be exported and saved, not called."""
+        """Whether the code is for another kind of processor than this machine's, or has been found to need what this one lacks: it
+        can be exported and saved, not called."""
         triple = str(self.target[0].attrs.get("mtriple") or "")
-        return bool(triple) and _machine(triple) != _machine(platform.machine())
+        return self._needs_more or bool(triple) and _machine(triple) != _machine(platform.machine())
 
     def _load(self) -> Module:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
@@ -176,9 +179,20 @@ class ExecutorFactoryModule:
                 self._built.export_library(path, import_tree((), self._built.external_modules, self._linked) if self._linked else b"")
             return load_module(path)  # the mapping stays valid after the file is deleted
 
+    def _load_if_possible(self) -> Module | None:
+        """None where the code needs what this processor lacks (E503)."""
+        try:
+            return self._load()
+        except _core.Error as error:
+            if error.code != 503:
+                raise
+            self._needs_more = True
+            return None
+
     def _loaded(self, kind: type) -> Any:
         if self._library is None:
-            self._library = kind((create_module("library", {}) if self.is_foreign else self._load())._handle, self)
+            library = None if self.is_foreign else self._load_if_possible()
+            self._library = kind((library or create_module("library", {}))._handle, self)
             for module in self._imports:
                 Module.import_module(self._library, module)
         return self._library
