@@ -54,7 +54,6 @@ def statistics(Case, real, whole, truth):
     for how in "lower higher nearest midpoint".split():
         yield Case(f"quantile.{how}", lambda a, h=how: torch.quantile(a, 0.37, dim=1, interpolation=h), [x])
     yield Case("quantile.nan", lambda a: torch.quantile(a, 0.5, dim=1), [gaps])
-    yield Case("cov", lambda a: (torch.cov(a), torch.cov(a, correction=0), torch.cov(a[0]), torch.corrcoef(a)), [x])
     for name in "cummax cummin".split():
         yield Case(name, lambda a, n=name: (*getattr(torch, n)(a, 0), *getattr(torch, n)(a, 1)), [x])
         yield Case(f"{name}.equal", lambda a, n=name: getattr(torch, n)(a, 1), [whole(3, 11, low=0, high=3)])

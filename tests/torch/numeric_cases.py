@@ -219,7 +219,8 @@ class SpecialFunctions(nn.Module):
                 torch.expm1(x), torch.logaddexp2(x, x * 2), torch.nan_to_num(x.log() / 0), torch.float_power(x, 2.5).float(), torch.mvlgamma(x + 2, 2), torch.special.gammaln(x))
 
 
-@case(real(6, 4), doors=ALL)
+# torch.export does not take torch.cov: it compares values.
+@case(real(6, 4), doors=("script", "trace"))
 class Statistics(nn.Module):
     def forward(self, x):
         centred = x - x.mean(0, keepdim=True)
