@@ -137,8 +137,8 @@ def far(ours, other, unit, spread=None):
         limit = {2.0 ** -7: 3.38e38, 2.0 ** -10: 65504, 2.0 ** -23: 3.4e38}.get(unit, np.inf)
         over = (np.abs(b) >= limit * (1 - 8 * unit)) & (np.isinf(a) | np.isinf(b)) & (np.sign(a) == np.sign(b))
         close = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= slack) | over
-        if spread is not None:
-            close |= ~np.isfinite(s)
+        if spread is not None:  # beside a pole a value moves by its own size
+            close |= ~np.isfinite(s) | (np.isinf(a) & (s > 0.5 * np.abs(b)))
     return ~close
 
 
@@ -159,8 +159,11 @@ def judge(runner, model, inputs):
     """None when all is well, or (kind, what); kinds: crash, hang, internal, refused, differs, apart, onnxruntime."""
     found = compare(runner, model, inputs)
     given = list(parts(inputs).values()) + [numpy_helper.to_array(t) for t in model.graph.initializer]
-    if found and found[0] in ("differs", "onnxruntime") and any(is_float(a) and not np.isfinite(a).all() for a in given):
-        return found[0], found[1] + "; an input is not finite"
+    if found and found[0] in ("differs", "onnxruntime"):
+        if any(is_float(a) and not np.isfinite(a).all() for a in given):
+            return found[0], found[1] + "; an input is not finite"
+        if any(a.size == 0 for a in given):
+            return found[0], found[1] + "; an input is empty"
     return found
 
 
