@@ -17,6 +17,7 @@ import argparse
 import collections
 import os
 import pathlib
+import platform
 import sys
 import tempfile
 
@@ -43,6 +44,16 @@ from runner import Runner, default_program
 
 TABLE = cases_microsoft.TABLE | cases_ml.TABLE
 LEVELS = {"basic": 1, "extended": 2, "layout": 3, "all": 99}
+
+
+# On x86 without dot products of bytes onnxruntime adds two products of bytes in 16 bits, which hold them where weights have
+# seven bits.
+CPUINFO = pathlib.Path("/proc/cpuinfo")
+SEVEN_BITS = platform.machine() == "x86_64" and CPUINFO.exists() and "vnni" not in CPUINFO.read_text(encoding="utf-8")
+
+
+def fitting(array):
+    return array // 2 if SEVEN_BITS and isinstance(array, np.ndarray) and array.dtype == np.int8 and array.ndim > 1 else array
 
 
 def model_of(case):
@@ -112,6 +123,8 @@ def run_operators(runner, wanted, cases, seed):
             continue
         for i in range(cases):
             case = make(np.random.default_rng([seed, i, *op.encode()]))
+            if case.expected is None:
+                case.inputs = [fitting(a) for a in case.inputs]
             confirmed = False
             try:
                 what, confirmed = run_case(runner, case)

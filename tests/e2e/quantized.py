@@ -78,6 +78,8 @@ def main():
         for file, of_file in zip(files, views):
             np.save(scratch / "samples" / f"{file.stem}.npy", np.array(of_file[:third]))
         wrong = 0
+        processor = pathlib.Path("/proc/cpuinfo")
+        exact_bytes = processor.exists() and "vnni" in processor.read_text(encoding="utf-8")
         judged = [v[None] for of_file in views for v in of_file[third:]]
         exact = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
         expected = [int(exact.run(None, {"image": v})[0].argmax()) for v in judged]
@@ -89,17 +91,17 @@ def main():
             theirs = onnxruntime.InferenceSession(str(small), providers=["CPUExecutionProvider"])
             same = [int(theirs.run(None, {"image": v})[0].argmax()) == e for v, e in zip(judged, expected)]
             line = f"{method}: {in_bytes} of {len(facts['layers'])} layers in 8 bits, the same class for "
-            print(line + f"{np.mean(same):.1%} of {len(same)} views (onnxruntime)")
-            wrong += np.mean(same) < 0.97 or in_bytes < 45 or small.stat().st_size > 0.3 * model.stat().st_size
-            if method == "minmax":
-                call(tool, "compile", small, "-o", scratch / "model.so", "-q")
-                hits = 0
-                for v, e in zip(judged, expected):
-                    np.save(scratch / "x.npy", v)
-                    out = json.loads(call(tool, "run", scratch / "model.so", "--input", f"@{scratch}/x.npy", "--json", "--top", 1))
-                    hits += out["outputs"][0]["top"][0]["index"] == e
-                print(f"{method}: the same class for {hits / len(judged):.1%} (compiled)")
-                wrong += hits < 0.97 * len(judged)
+            # Without dot products of bytes onnxruntime's sums of two products stop at 16 bits: its classes say nothing then.
+            print(line + f"{np.mean(same):.1%} of {len(same)} views (onnxruntime{'' if exact_bytes else ', whose sums saturate here'})")
+            wrong += (exact_bytes and np.mean(same) < 0.97) or in_bytes < 45 or small.stat().st_size > 0.3 * model.stat().st_size
+            call(tool, "compile", small, "-o", scratch / "model.so", "-q")
+            hits = 0
+            for v, e in zip(judged, expected):
+                np.save(scratch / "x.npy", v)
+                out = json.loads(call(tool, "run", scratch / "model.so", "--input", f"@{scratch}/x.npy", "--json", "--top", 1))
+                hits += out["outputs"][0]["top"][0]["index"] == e
+            print(f"{method}: the same class for {hits / len(judged):.1%} (compiled)")
+            wrong += hits < 0.97 * len(judged)
         return int(wrong > 0)
 
 

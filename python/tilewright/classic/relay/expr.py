@@ -214,9 +214,10 @@ class Op(Expr, ScriptOp):
 
     @property
     def attrs_type_key(self) -> str:
-        """The class of its calls' attributes: "relay.attrs.Conv2DAttrs", or empty."""
+        """The class of its calls' attributes: "relay.attrs.Conv2DAttrs", or empty; of an operator of a script what that said."""
+        from .op.registry import attribute_of
         attrs = _core.make_attrs(self.name, {})
-        return "" if attrs is None else attrs._type_key
+        return str(attribute_of(self.name, "attrs_type_key") or "") if attrs is None else attrs._type_key
 
     def get_attr(self, attr_name: str) -> Any:
         from .op.registry import attribute_of

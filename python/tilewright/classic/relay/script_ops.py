@@ -115,12 +115,6 @@ class ScriptOp:
         from .op.registry import register
         register(self.name, "attrs_type_key", key)
 
-    @property
-    def attrs_type_key(self) -> str:
-        """The kind of attributes that calls have, as a script said it."""
-        from .op.registry import attribute_of
-        return str(attribute_of(self.name, "attrs_type_key") or "")
-
     def add_type_rel(self, rel_name: str, type_rel_func: Any = None) -> None:
         """type_rel_func(types, attrs) returns the type of a call's result; without it, one of the relations Identity, Broadcast and BroadcastComp."""
         add_relation(self.name, rel_name, type_rel_func)
