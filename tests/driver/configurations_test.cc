@@ -5,6 +5,7 @@
 
 #include "driver/build.h"
 #include "driver/graphs.h"
+#include "driver/machine.h"
 #include "lower/strategy.h"
 
 namespace tilewright::driver {
@@ -73,7 +74,7 @@ std::vector<ConfiguredCase> cases() {
 }
 
 TEST(Configurations, EveryListedOneIsAKernelThatAgreesWithTheReference) {
-  for (const char* target : {"llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3"})
+  for (const char* target : runnable({"llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64"}))
     for (size_t n : {1, 7, 40}) {
       auto chooser = std::make_shared<Nth>(n);
       VerifyOptions options;
@@ -144,7 +145,7 @@ TEST(Configurations, RowsRunTogetherWhereNothingLiesBetween) {
 
 TEST(Configurations, OneThatIsNoneIsAnErrorThatSaysSo) {
   Expr rows = input("r", {20, 48});
-  for (const char* text : {"", "mr=0 nr=1 k_unroll=1 dots=false weights=float32", "mr=1 nr=1 k_unroll=1 dots=true",
+  for (const char* text : {"", "mr=0 nr=1 k_unroll=1 dots=false weights=float32", "mr=1 nr=1 k_unroll=1 dot=true",
                            "mr=1 nr=1 k_unroll=1 dots=false weights=bfloat16", "6 rows x 2 vectors"}) {
     BuildOptions options;
     options.chooser = std::make_shared<Says>(text);

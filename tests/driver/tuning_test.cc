@@ -184,7 +184,9 @@ TEST(Tuning, TheSameSeedAndTimesGiveTheSameChoices) {
     for (const auto& state : tuning.states()) {
       text += state.best.text + "\n";
       EXPECT_LE(state.trials, 24U);
-      EXPECT_LE(state.best_seconds, state.default_seconds);
+      // What the model uses may be another task's kernel, which has no record here.
+      const bool own = state.task->space.index_of(state.task->chosen).has_value();
+      EXPECT_TRUE(!own || state.best_seconds <= state.default_seconds);
     }
     std::vector<tune::Record> records;
     if (std::filesystem::exists(options.log)) records = tune::read_log(options.log).value().records;
