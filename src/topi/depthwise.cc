@@ -54,7 +54,8 @@ double plane_cycles(const DepthwiseProblem& p, const DepthwiseConfig& c, const T
     return static_cast<double>(whole) * depthwise_tile_cycles(p, c.held, height, c.tile_width, target) +
            depthwise_tile_cycles(p, c.held, height, p.out_width % c.tile_width, target);
   };
-  return static_cast<double>(p.out_height / c.tile_height) * rows(c.tile_height) + rows(p.out_height % c.tile_height);
+  const int64_t tall = p.out_height / c.tile_height;
+  return static_cast<double>(tall) * rows(c.tile_height) + rows(p.out_height % c.tile_height);
 }
 
 double input_bytes(const DepthwiseProblem& p) {
