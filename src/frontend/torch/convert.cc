@@ -297,12 +297,18 @@ Expr NodeContext::tensor_or(std::string_view name, double fallback, DataType dty
 
 int64_t NodeContext::dim(int64_t axis, int64_t rank) const { return this->axis(axis, std::max<int64_t>(rank, 1)); }
 
+Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
+
 Values NodeContext::aten(const std::string& target, NamedValues arguments) const {
   Node node;
   node.target = target;
   node.name = node_.name;
   node.outputs.resize(1);
   return convert_resolved(place_, node, std::move(arguments));
+}
+
+Expr NodeContext::one_of(const std::string& target, NamedValues arguments) const {
+  return aten(target, std::move(arguments)).at(0).expr;
 }
 
 Expr NodeContext::reshaped(const Expr& e, std::vector<int64_t> sizes) const {

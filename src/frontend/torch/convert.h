@@ -82,6 +82,9 @@ struct Place {
   Importer* torch = nullptr;
 };
 
+// A whole number as an argument.
+Value whole(int64_t i);
+
 class NodeContext : public frontend::ExpressionBuilder {
  public:
   NodeContext(const Place& place, const Node& node, NamedValues arguments);
@@ -136,6 +139,7 @@ class NodeContext : public frontend::ExpressionBuilder {
   Expr reshaped(const Expr& e, std::vector<int64_t> sizes) const;
   // The results of another ATen operator.
   std::vector<Value> aten(const std::string& target, NamedValues arguments) const;
+  Expr one_of(const std::string& target, NamedValues arguments) const;  // its only result, a tensor
   // Sizes, with -1 for unknown ones.
   std::vector<int64_t> integers_constant_of(const Expr& e, const char* what) const;
 

@@ -12,7 +12,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
 Value wholes(const Ints& numbers) {
   Values out;
   for (int64_t i : numbers) out.push_back(whole(i));
@@ -209,7 +208,7 @@ Values turned_angle(NodeContext& c) {
   return {c.mul(x, number(c, kToRadians ? M_PI / 180 : 180 / M_PI, x))};
 }
 Expr is_negative(NodeContext& c, const Expr& x) {  // zeros have signs, too: 1 / -0 is below 0
-  const Expr below = c.call("less", {x, c.zero_like(x)});
+  Expr below = c.call("less", {x, c.zero_like(x)});
   if (!c.dtype(x).is_float()) return below;
   const Expr zero = c.call("equal", {x, c.zero_like(x)});
   return c.where(zero, c.call("less", {c.div(number(c, 1, x), x), c.zero_like(x)}), below);

@@ -16,8 +16,6 @@ const Values& items_of(NodeContext& c, const Value& v) {
 }
 Values& changed_items(NodeContext& c, const Value& v) { return const_cast<Values&>(items_of(c, v)); }
 
-Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
-
 // Resolves Python's index into `count` items, which may be negative.
 size_t place_of(NodeContext& c, const Value& index, size_t count) {
   const int64_t n = static_cast<int64_t>(count), i = c.integer_of(index, "idx");

@@ -21,7 +21,6 @@ Value truth(bool b) {
   t.set_int(0, b ? 1 : 0);
   return Value::number(relay::make_constant(std::move(t)));
 }
-Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
 
 // ---- equality, None
 

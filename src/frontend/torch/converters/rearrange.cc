@@ -11,11 +11,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
-Expr one_of(NodeContext& c, const std::string& target, NamedValues arguments) {
-  return c.aten(target, std::move(arguments)).at(0).expr;
-}
-
 // A matrix's diagonal, or the matrix of a vector.
 Values diag(NodeContext& c) {
   const Expr x = c.tensor("self");
@@ -69,10 +64,10 @@ Values diagonal_scatter(NodeContext& c) {
     values = c.concat({src, c.zeros(c.dtype(src), more)}, c.rank(src) - 1);
   }
   values = c.expand(values, offset >= 0 ? rank - 1 : rank - 2);
-  const Expr placed = one_of(c, "aten.movedim.intlist",
-                             {{"self", values},
-                              {"source", Value::of_list({whole(rank - 2), whole(rank - 1)})},
-                              {"destination", Value::of_list({whole(first), whole(second)})}});
+  const Expr placed =
+      c.one_of("aten.movedim.intlist", {{"self", values},
+                                        {"source", Value::of_list({whole(rank - 2), whole(rank - 1)})},
+                                        {"destination", Value::of_list({whole(first), whole(second)})}});
   return {c.where(on, c.cast(placed, c.dtype(x)), x)};
 }
 
@@ -137,7 +132,7 @@ Values column_stack(NodeContext& c) {
 }
 Values depth_stack(NodeContext& c) {
   std::vector<Expr> parts;
-  for (const Expr& e : c.tensors("tensors")) parts.push_back(one_of(c, "aten.atleast_3d.default", {{"self", e}}));
+  for (const Expr& e : c.tensors("tensors")) parts.push_back(c.one_of("aten.atleast_3d.default", {{"self", e}}));
   return {c.concat(std::move(parts), 2)};
 }
 template <int kAxis>
@@ -182,8 +177,7 @@ Values outer_added(NodeContext& c) {
 Values product_of_all(NodeContext& c) {
   const std::vector<Expr> parts = c.tensors(c.has("tensors") ? "tensors" : "matrices");
   Expr out = parts.at(0);
-  for (size_t i = 1; i < parts.size(); ++i)
-    out = one_of(c, "aten.matmul.default", {{"self", out}, {"other", parts[i]}});
+  for (size_t i = 1; i < parts.size(); ++i) out = c.one_of("aten.matmul.default", {{"self", out}, {"other", parts[i]}});
   return {out};
 }
 Values scaled_by_powers(NodeContext& c) {

@@ -12,10 +12,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
-Expr one_of(NodeContext& c, const std::string& target, NamedValues arguments) {
-  return c.aten(target, std::move(arguments)).at(0).expr;
-}
 // Without the numbers that are none.
 Expr zero_for_nan(NodeContext& c, const Expr& x) {
   return c.dtype(x).is_float() ? c.where(c.call("isnan", {x}), c.zero_like(x), x) : x;
@@ -31,7 +27,7 @@ Values sum_of_numbers(NodeContext& c) {
 Values mean_of_numbers(NodeContext& c) {
   const Expr x = c.tensor("self");
   const Expr counts = c.cast(c.call("logical_not", {c.call("isnan", {x})}), c.dtype(x));
-  return {c.div(sum_of_numbers(c)[0].expr, one_of(c, "aten.sum.dim_IntList", with_self(c, counts)))};
+  return {c.div(sum_of_numbers(c)[0].expr, c.one_of("aten.sum.dim_IntList", with_self(c, counts)))};
 }
 
 // ---- quantiles
@@ -48,10 +44,10 @@ Values quantile(NodeContext& c) {
   const int64_t axis = whole_tensor ? 0 : c.dim(c.integer("dim"), rank);
   const int64_t size = c.dims(x).at(static_cast<size_t>(axis));
   if (size < 1) c.fail("it has no elements");
-  const Expr sorted = one_of(c, "aten.movedim.int",
-                             {{"self", c.aten("aten.sort.default", {{"self", x}, {"dim", whole(axis)}}).at(0)},
-                              {"source", whole(axis)},
-                              {"destination", whole(0)}});
+  const Expr sorted =
+      c.one_of("aten.movedim.int", {{"self", c.aten("aten.sort.default", {{"self", x}, {"dim", whole(axis)}}).at(0)},
+                                    {"source", whole(axis)},
+                                    {"destination", whole(0)}});
   const Expr place = c.mul(of_q == 0 ? c.expand(q, 0) : q, c.scalar(static_cast<double>(size - 1), kFloat64));
   const std::string how = c.text("interpolation", "linear");
   auto element = [&](const Expr& i) {
@@ -60,7 +56,7 @@ Values quantile(NodeContext& c) {
   const Expr low = c.call("floor", {place}), high = c.call("ceil", {place});
   Expr out;
   if (how == "lower" || how == "higher" || how == "nearest") {
-    out = element(how == "lower" ? low : how == "higher" ? high : one_of(c, "aten.round.default", {{"self", place}}));
+    out = element(how == "lower" ? low : how == "higher" ? high : c.one_of("aten.round.default", {{"self", place}}));
   } else {
     if (how != "linear" && how != "midpoint") c.fail(format("its interpolation is {}", how));
     Expr weight = how == "midpoint" ? c.mul(c.sub(high, low), c.scalar(0.5, kFloat64)) : c.sub(place, low);
@@ -85,14 +81,14 @@ Values covariance(NodeContext& c) {
   if (alone) x = c.reshaped(x, {1, -1});
   const double divisor = static_cast<double>(c.dims(x)[1]) - c.number("correction", 1);
   const Expr off = c.sub(x, c.reduce("mean", x, {1}, true));
-  const Expr product = one_of(c, "aten.mm.default", {{"self", off}, {"mat2", c.transpose(off, {1, 0})}});
+  const Expr product = c.one_of("aten.mm.default", {{"self", off}, {"mat2", c.transpose(off, {1, 0})}});
   const Expr out = c.div(product, c.scalar_like(std::max(divisor, 0.0), product));
   return {alone ? c.reshape(out, {}) : out};
 }
 Values correlation(NodeContext& c) {
   const Expr cov = covariance(c)[0].expr;
   if (c.rank(cov) == 0) return {c.div(cov, cov)};
-  const Expr deviation = c.call("sqrt", {one_of(c, "aten.diagonal.default", {{"self", cov}})});
+  const Expr deviation = c.call("sqrt", {c.one_of("aten.diagonal.default", {{"self", cov}})});
   const Expr out = c.div(c.div(cov, c.expand(deviation, 1)), c.expand(deviation, 0));
   return {c.call("clip", {out}, make_attrs<relay::ClipAttrs>([](auto& a) {
                    a.a_min = -1;
@@ -205,8 +201,8 @@ Values limited_norm(NodeContext& c) {
   for (int64_t i = 0; i < c.rank(x); ++i)
     if (i != axis) others.push_back(whole(i));
   Value keep = Value::number(c.scalar(1, kBool));
-  const Expr norm = one_of(c, "aten.linalg_vector_norm.default",
-                           {{"self", x}, {"ord", c.value("p")}, {"dim", Value::of_list(others)}, {"keepdim", keep}});
+  const Expr norm = c.one_of("aten.linalg_vector_norm.default",
+                             {{"self", x}, {"ord", c.value("p")}, {"dim", Value::of_list(others)}, {"keepdim", keep}});
   const double limit = c.number("maxnorm");
   const Expr scale = c.div(c.scalar_like(limit, norm), c.add(norm, c.scalar_like(1e-7, norm)));
   const Expr over = c.call("greater", {norm, c.scalar_like(limit, norm)});

@@ -5,9 +5,11 @@
 // Else, where no sum of products can leave float32's whole numbers (2^24), by the ranges of the operands (dtypes,
 // casts, differences, constants) and the weights themselves, the operands become float32 and the result an integer
 // again. Reductions that are too long for that are split along the channels and the parts added as integers. Max pools
-// of small integers are computed in floats, too. Requires: typed module. Ensures: the same values; products whose
-// operands have no known range stay. Why here: before Legalize, which lowers the remaining integer products to plain
-// loops. Test: tests/relay/passes/integer_products*.txt
+// of small integers are computed in floats, too.
+// Requires: typed module.
+// Ensures: the same values; products whose operands have no known range stay.
+// Why here: before Legalize, which lowers the remaining integer products to plain loops.
+// Test: tests/relay/passes/integer_products*.txt
 #pragma once
 #include "ir/pass_context.h"
 #include "relay/expr.h"
