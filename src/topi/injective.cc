@@ -43,7 +43,7 @@ class Injective {
     const int64_t parts = std::max<int64_t>(1, ceil_div(length, part));
     std::vector<int64_t> units = outer;
     units.push_back(parts);
-    return parallel_for(context_, "unit", product(units), [&](PrimExpr unit) {
+    return parallel_for(context_, "unit", product(units), [&](const PrimExpr& unit) {
       Index at = unravel(unit, units);
       // Bound to names, since operands use each several times.
       std::function<Stmt(size_t)> named = [&](size_t i) -> Stmt {
@@ -82,7 +82,7 @@ class Injective {
     int64_t unroll = count > 0 ? std::min<int64_t>(unroll_, count) : 1;
     while (count > 0 && count % unroll != 0) --unroll;
     PrimExpr groups = unroll == 1 ? end : make_int(count / unroll);
-    return loop("vector", unroll == 1 ? first : make_int(0), groups, [&](PrimExpr i) {
+    return loop("vector", unroll == 1 ? first : make_int(0), groups, [&](const PrimExpr& i) {
       std::vector<Stmt> stores;
       for (int64_t u = 0; u < unroll; ++u)
         stores.push_back(span(at, run, i * (lanes_ * unroll) + (run.first + u * lanes_), lanes_, {}));
@@ -132,11 +132,11 @@ class Injective {
     if (parts > 1) {
       PrimExpr first = number * part;
       return loop("column", first, columns % part == 0 ? first + part : min(first + part, make_int(columns)),
-                  [&](PrimExpr w) { return cell(at, w); });
+                  [&](const PrimExpr& w) { return cell(at, w); });
     }
     const int64_t unroll = std::min<int64_t>(columns, unroll_), whole = columns / unroll;
     std::vector<Stmt> stmts;
-    stmts.push_back(loop("columns", whole, [&](PrimExpr group) {
+    stmts.push_back(loop("columns", whole, [&](const PrimExpr& group) {
       std::vector<Stmt> some;
       for (int64_t u = 0; u < unroll; ++u) some.push_back(cell(at, group * unroll + u));
       return seq(std::move(some));
@@ -157,7 +157,7 @@ Stmt injective(const View& out, const RunOperand& value, const std::vector<int64
                const InjectiveConfig& config, const KernelContext& context) {
   if (product(out.shape) == 0) return seq({});
   if (out.rank() == 0)
-    return parallel_for(context, "unit", 1, [&](PrimExpr) { return out.store({}, value(0, 1)({}, 1, {})); });
+    return parallel_for(context, "unit", 1, [&](const PrimExpr&) { return out.store({}, value(0, 1)({}, 1, {})); });
   int lanes = config.lanes > 0 ? config.lanes : context.target->lanes(std::max<int>(32, out.dtype().bits));
   const int64_t inner = out.shape.back();
   if (inner == 1) lanes = 1;
