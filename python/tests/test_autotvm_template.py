@@ -91,6 +91,8 @@ class Templates(unittest.TestCase):
         self.assertEqual(self.task.flop, 2 * 32 * 24 * 40)
         self.assertEqual(list(self.task.config_space.space_map), ["tile_y", "tile_x", "tile_k", "order", "inner", "parallel"])
         self.assertEqual(len(self.task.config_space), int(np.prod(self.task.config_space.dims)))
+        self.assertIn("   0 tile_y: Split(policy=factors, product=32, num_outputs=", repr(self.task.config_space))
+        self.assertEqual([e.val for e in self.task.config_space.space_map["parallel"].entities], [False, True])
         again = autotvm.task.create(matmul, (32, 24, 40, "float32"), tvm.target.Target("llvm"))
         self.assertEqual(len(again.config_space), len(self.task.config_space))
         with self.assertRaises(ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .entities import AnnotateEntity, OtherOptionEntity, ReorderEntity, SplitEntity, entity_from_json, entity_to_json
@@ -112,13 +112,28 @@ class _Space:
         return len(self)
 
 
+class Options(list):  # type: ignore[type-arg]
+    """The values of one knob, and how they were made."""
+
+    def __init__(self, values: Iterable[Any], made: str):
+        super().__init__(values)
+        self._made = made
+
+    @property
+    def entities(self) -> list[Any]:
+        return list(self)
+
+    def __repr__(self) -> str:
+        return f"{self._made} len={len(self)}"
+
+
 class KernelSpace(_Space):
     """The configurations of the built-in kernels for a workload. An index may be invalid (is_index_valid): tiles that do not fit the
     registers are excluded."""
 
     def __init__(self, core: Any, workload: Any):
         self._core, self._workload = core, workload
-        self.space_map = OrderedDict((name, [entity_from_json(kind, json.loads(v)) for v in values])
+        self.space_map = OrderedDict((name, _of_kernels([entity_from_json(kind, json.loads(v)) for v in values]))
                                      for _, knobs in core.branches for name, kind, values in knobs)
         self.dims = [len(v) for v in self.space_map.values()]
 
@@ -138,8 +153,16 @@ class KernelSpace(_Space):
         return config
 
     def __repr__(self) -> str:
-        rows = [f"{i:4d} {name}: {len(values)} values {values[:8]}" for i, (name, values) in enumerate(self.space_map.items())]
-        return f"ConfigSpace (len={len(self)}, space_map=\n" + "\n".join(rows) + "\n)"
+        return _listed(self)
+
+
+def _of_kernels(values: list[Any]) -> Options:
+    return Options(values, f"OtherOption({values[:8]}{'...' if len(values) > 8 else ''})")
+
+
+def _listed(space: Any) -> str:
+    rows = [f"{i:4d} {name}: {values!r}" for i, (name, values) in enumerate(space.space_map.items())]
+    return f"ConfigSpace (len={len(space)}, space_map=\n" + "\n".join(rows) + "\n)"
 
 
 class VirtualAxis:
@@ -204,7 +227,7 @@ class ConfigSpace(_Space):
     is_fallback = False
 
     def __init__(self) -> None:
-        self.space_map: OrderedDict[str, list[Any]] = OrderedDict()
+        self.space_map: OrderedDict[str, Options] = OrderedDict()
         self._entity_map: OrderedDict[str, Any] = OrderedDict()  # values returned to the template during definition
         self._products: dict[str, int] = {}  # lengths of split axes
         self.errors: list[str] = []
@@ -218,17 +241,18 @@ class ConfigSpace(_Space):
 
     reduce_axis = axis
 
-    def _define(self, name: str, options: list[Any]) -> list[Any]:
+    def _define(self, name: str, options: list[Any], made: str) -> Options:
         if not options:
             raise ValueError(f"the knob '{name}' has no value")
         self._entity_map.setdefault(name, options[0])
-        return self.space_map.setdefault(name, options)
+        return self.space_map.setdefault(name, Options(options, made))
 
     def define_split(self, name: str, axis: Any, policy: str = "factors", **kwargs: Any) -> list[VirtualAxis]:
         """policy: "factors", "power2", "verbose" or "candidate"; further options: num_outputs, max_factor, filter, no_tail, candidate.
         Errors: ValueError."""
         self._products.setdefault(name, _length(axis))
-        options = self._define(name, _splits(_length(axis), kwargs.get("num_outputs", 2), policy, kwargs))
+        parts = kwargs.get("num_outputs", 2)
+        options = self._define(name, _splits(_length(axis), parts, policy, kwargs), f"Split(policy={policy}, product={_length(axis)}, num_outputs={parts})")
         return [VirtualAxis(s if s > 0 else _length(axis)) for s in options[0].size]
 
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **kwargs: Any) -> list[Any]:
@@ -249,7 +273,7 @@ class ConfigSpace(_Space):
             options = [outer + inner for outer in _merged([c[:-1] for c in spatial]) for inner in _merged([c[-1:] for c in spatial] + reduce)]
         else:
             raise ValueError(f"there is no policy '{policy}' of an order; there are identity, all, interval_all, candidate and interleave")
-        order = self._define(name, [ReorderEntity(o) for o in options])[0]
+        order = self._define(name, [ReorderEntity(o) for o in options], f"Reorder(policy={policy})")[0]
         return [axes[i] for i in order.perm]
 
     def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **kwargs: Any) -> list[Any]:
@@ -259,11 +283,12 @@ class ConfigSpace(_Space):
             raise ValueError(f"there is no policy '{policy}' of annotations here; there are none, try_unroll, try_vec and try_unroll_vec")
         marks = ["none", *words[1:]]
         options = [list(p) for p in itertools.product(marks, repeat=len(axes)) if p.count("vec") <= 1]
-        self._define(name, [AnnotateEntity(o) for o in options])
+        self._define(name, [AnnotateEntity(o) for o in options], f"Annotate(policy={policy})")
         return list(axes)
 
     def define_knob(self, name: str, candidate: Sequence[Any]) -> None:
-        self._define(name, [OtherOptionEntity(c) for c in candidate])
+        options = [OtherOptionEntity(c) for c in candidate]
+        self._define(name, options, f"OtherOption({options})")
 
     def multi_filter(self, filter: Callable[[ConfigEntity], bool]) -> None:
         """A predicate over configurations; those that it rejects are invalid (is_index_valid)."""
@@ -314,8 +339,7 @@ class ConfigSpace(_Space):
         return (self.get(i) for i in range(len(self)) if self.is_index_valid(i))
 
     def __repr__(self) -> str:
-        rows = [f"{i:4d} {name}: {len(values)} values {values[:8]}" for i, (name, values) in enumerate(self.space_map.items())]
-        return f"ConfigSpace (len={len(self)}, space_map=\n" + "\n".join(rows) + "\n)"
+        return _listed(self)
 
 
 class FallbackConfigEntity(ConfigSpace):
