@@ -9,7 +9,9 @@
 #include "te/loop_features.h"
 #include "te/lower.h"
 #include "te/schedule.h"
+#include "tir/passes/lower_kernel.h"
 #include "tir/text.h"
+#include "tir/verify.h"
 #include "tir/walk.h"
 
 namespace tilewright::python {
@@ -257,6 +259,46 @@ void bind_stages(nb::module_& m) {
           },
           any)
       .def("_import_llvm", [](const StageHandle& self, const std::string& text) { self.stage->import_llvm(text); })
+      .def("_singleton", [](const StageHandle& self) { return wrap_iter(unwrap(self.stage->singleton())); })
+      .def_prop_ro("_single_loop",
+                   [](const StageHandle& self) {
+                     return self.stage->single_loop() ? wrap_iter(self.stage->single_loop()) : nb::none();
+                   })
+      .def_prop_ro("_relations",  // (fuses, parent, outer, inner, factor, parts)
+                   [](const StageHandle& self) {
+                     nb::list out;
+                     for (const te::Relation& r : self.stage->relations())
+                       out.append(nb::make_tuple(r.fuses, wrap_iter(r.parent), wrap_iter(r.outer), wrap_iter(r.inner),
+                                                 r.factor, r.parts));
+                     return out;
+                   })
+      .def("_annotations",  // kind, thread or None, [(pragma, value)]
+           [](const StageHandle& self, const IterVar& v) {
+             nb::list pragmas;
+             for (const te::Stage::Pragma& p : self.stage->pragmas(v)) {
+               const auto* kept = dynamic_cast<const KeptObject*>(p.value.get());
+               pragmas.append(nb::make_tuple(p.name, kept ? kept->object : nb::none()));
+             }
+             const std::string* thread = self.stage->bound_to(v);
+             return nb::make_tuple(static_cast<int>(self.stage->kind_of(v)), thread ? nb::cast(*thread) : nb::none(),
+                                   pragmas);
+           })
+      .def(
+          "_add_pragma",
+          [](const StageHandle& self, const IterVar& v, const std::string& name, nb::object value) {
+            unwrap(self.stage->add_pragma(v, {name, make_node<KeptObject>(std::move(value))}));
+          },
+          any, any, any)
+      .def_prop_ro("scope", [](const StageHandle& self) { return self.stage->scope(); })
+      .def("_set_scope", [](const StageHandle& self, const std::string& scope) { self.stage->set_scope(scope); })
+      .def_prop_ro("is_inline", [](const StageHandle& self) { return self.stage->is_inline(); })
+      .def_prop_ro("_attached",  // (stage, loop), or None
+                   [](const StageHandle& self) -> nb::object {
+                     const te::Stage* by = self.stage->attached_to();
+                     if (!by) return nb::none();
+                     return nb::make_tuple(wrap_stage(self.schedule, const_cast<te::Stage*>(by)),
+                                           wrap_iter(self.stage->attached_at()));
+                   })
       .def("_check_loop", [](const StageHandle& self, const IterVar& v) { unwrap(self.stage->check_loop(v)); })
       .def("_compute_at", [](const StageHandle& self, const StageHandle& consumer,
                              const IterVar& v) { unwrap(self.stage->compute_at(*consumer.stage, v)); })
@@ -293,6 +335,12 @@ void bind_stages(nb::module_& m) {
       .def("_cache_write", [](const ScheduleHandle& self, const Tensor& t, const std::string& suffix) {
         return wrap_tensor(unwrap(self.schedule->cache_write(t, suffix)));
       });
+  m.def("te_bounds", [](const ScheduleHandle& self) {
+    nb::list out;
+    for (const te::Bound& b : unwrap(te::bounds_of(*self.schedule)))
+      out.append(nb::make_tuple(wrap_iter(b.variable), wrap(b.first), wrap(b.extent)));
+    return out;
+  });
   m.def("te_create_schedule", [](nb::object ops) {
     return loop_instance("Schedule", ScheduleHandle{std::make_shared<te::Schedule>(all_of<Operation>(ops))});
   });
@@ -348,6 +396,18 @@ void bind_schedules(nb::module_& m) {
                  nb::object made = f(wrap(e));
                  return made.is_none() ? e : prim_expr_of(made);
                });
+             return out;
+           })
+      .def("with_pass",  // of tir::kKernelPasses, by name
+           [](const Function& self, const std::string& name) {
+             Function out = self;
+             for (const tir::KernelPass& pass : std::span(tir::kKernelPasses, tir::kKernelPassCount)) {
+               if (name != pass.name) continue;
+               for (tir::PrimFunc& k : out.lowered.kernels) {
+                 k = pass.run(std::move(k));
+                 unwrap(tir::verify(k));
+               }
+             }
              return out;
            })
       .def("text",  // as scheduled, or as passed to code generation

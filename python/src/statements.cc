@@ -5,7 +5,7 @@
 #include "base/format.h"
 #include "loops.h"
 #include "relay.h"
-#include "te/schedule.h"
+#include "te/block_schedule.h"
 #include "tir/block.h"
 #include "tir/operands.h"
 #include "tir/structural.h"
@@ -86,6 +86,7 @@ nb::tuple fields_of_stmt(const Stmt& s) {
   if (const auto* n = tir::as<tir::IfNode>(s))
     return nb::make_tuple(wrap(n->condition), wrap_stmt(n->then_case),
                           n->else_case ? wrap_stmt(n->else_case) : nb::none());
+  if (const auto* n = tir::as<tir::WhileNode>(s)) return nb::make_tuple(wrap(n->condition), wrap_stmt(n->body));
   if (const auto* n = tir::as<tir::SeqNode>(s)) return nb::make_tuple(wrap_stmts(n->stmts));
   if (const auto* n = tir::as<tir::AllocateNode>(s)) return nb::make_tuple(nb::cast(n->buffer), wrap_stmt(n->body));
   if (const auto* n = tir::as<tir::CallExternNode>(s))
@@ -234,6 +235,14 @@ void bind_makers(nb::module_& m) {
         return wrap_stmt(tir::make_if(c, then_case, optional_stmt(else_case)));
       },
       any, any, any);
+  m.def(
+      "stmt_while",
+      [](nb::object condition, const Stmt& body) {
+        const PrimExpr c = prim_expr_of(condition);
+        if (c->dtype != kBool) raise(bad_statement(format("a while on {}", c->dtype.str()), "give a comparison"));
+        return wrap_stmt(tir::make_while(c, body));
+      },
+      any, any);
   m.def("stmt_seq", [](nb::object list) {
     std::vector<Stmt> parts;
     for (nb::handle s : list) parts.push_back(nb::cast<Stmt>(s));
@@ -391,6 +400,15 @@ void bind_statements(nb::module_& m) {
                      for (const auto& p : self.params) out.append(p.array ? wrap_array(p.array) : wrap(p.var));
                      return out;
                    })
+      .def("specialized",  // values of variables: [(variable, expression)]
+           [](const tir::BlockFunction& self, nb::object values) {
+             tir::Substitution map;
+             for (nb::handle pair : values) {
+               const PrimExpr var = prim_expr_of(pair[0]);
+               map[var.get()] = unwrap(tir::convert(var->dtype, prim_expr_of(pair[1])));
+             }
+             return te::specialized(self, map);
+           })
       .def_prop_ro("body", [](const tir::BlockFunction& self) { return wrap_stmt(self.body); })
       .def("equals",
            [](const tir::BlockFunction& self, const tir::BlockFunction& o) { return tir::structural_equal(self, o); })

@@ -160,7 +160,7 @@ class Functions(unittest.TestCase):
                 (lambda: tvm.build(tvm.tir.PrimFunc([known], tvm.tir.BufferStore(other, 1.0, [0]))), "no memory"),
                 (lambda: tvm.build(tvm.tir.PrimFunc([known], tvm.tir.BufferStore(known, 1.0, [0, 0]))), "indices"),
                 (lambda: tvm.build(te.create_schedule(te.extern((n,), [a], lambda i, o: tvm.tir.For(te.var("i"), 0, n, 0, tvm.tir.Evaluate(tvm.tir.call_packed("x", i[0])))).op), [a]), "loop|argument"),
-                (lambda: tvm.tir.ir_builder.create().while_loop(1), "for_range"), (lambda: tvm.tir.ir_builder.create().else_scope(), "if_scope"),
+                (lambda: tvm.tir.While(1, tvm.tir.Evaluate(0)), "while on int32"), (lambda: tvm.tir.ir_builder.create().else_scope(), "if_scope"),
                 (lambda: tvm.tir.Ramp(1.5, 1, 4), "whole number"), (lambda: tvm.tir.Broadcast(1, 0), "lanes"), (lambda: tvm.tir.decl_buffer((-3,)), "size"),
                 (lambda: tvm.tir.decl_buffer((3,), "handle"), "numbers"), (lambda: tvm.tir.BufferStore(known, 1.0, [1.5]), "integers"),
                 (lambda: known.vstore([tvm.tir.Ramp(0, 1, 8)], tvm.tir.Broadcast(tvm.tir.const(1.0, "float32"), 4)), "4 values"),

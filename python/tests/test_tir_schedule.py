@@ -104,6 +104,7 @@ class Steps(unittest.TestCase):
         w = te.compute((n, 5), lambda i, j: te.exp(z[i, j]), name="W")
         sch = tir.Schedule(te.create_prim_func([x, w]))
         self.assertEqual([str(b) for b in sch.get_producers(sch.get_block("Z"))], ["block(Y)"])
+        self.assertEqual([str(b) for b in sch.get_child_blocks(sch.get_loops(sch.get_block("Z"))[0])], ["block(Z)"])
         self.assertEqual([str(b) for b in sch.get_consumers(sch.get_block("Z"))], ["block(W)"])
         sch.compute_inline(sch.get_block("Y"))
         sch.reverse_compute_inline(sch.get_block("W"))

@@ -11,6 +11,7 @@
 #include "codegen/backend.h"
 #include "codegen/kernel_cache.h"
 #include "driver/guarded.h"
+#include "tir/block.h"
 #include "tir/passes/lower_kernel.h"
 #include "tir/text.h"
 #include "tir/verify.h"
@@ -176,8 +177,14 @@ Result<LoweredFunction> with_body(const LoweredFunction& function, const tir::St
   LoweredFunction out = function;
   const std::vector<tir::Buffer> params =
       function.lowered.kernels.empty() ? std::vector<tir::Buffer>() : function.lowered.kernels[0].params;
-  std::vector<tir::Stmt> parts = {body};
-  if (const auto* seq = tir::as<tir::SeqNode>(body)) parts = seq->stmts;
+  const tir::Stmt kept = tir::mutate(  // kernels evaluate nothing without effect
+      body, [](PrimExpr e) { return e; },
+      [](tir::Stmt s) {
+        const auto* call = tir::as<tir::CallExternNode>(s);
+        return call && call->name == tir::kEvaluate ? tir::seq({}) : s;
+      });
+  std::vector<tir::Stmt> parts = {kept};
+  if (const auto* seq = tir::as<tir::SeqNode>(kept)) parts = seq->stmts;
   if (!function.lowered.calls.empty() && parts.size() != function.lowered.kernels.size())
     return Diagnostic(ErrorCode::kInvalidArgument,
                       format("the function calls others between its {} kernels, and {} statements are given",

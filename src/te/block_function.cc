@@ -159,4 +159,63 @@ Result<tir::BlockFunction> block_function(const std::vector<Tensor>& arguments, 
   return out;
 }
 
+namespace {
+
+// Arrays whose sizes contain given variables become others, everywhere.
+class Specialization {
+ public:
+  explicit Specialization(const tir::Substitution& values) : values_(values) {}
+
+  tir::Array array(const tir::Array& a) {
+    tir::Array& made = made_[a.get()];
+    if (made) return made;
+    auto sizes = [&](std::vector<PrimExpr> list) {
+      for (PrimExpr& e : list) e = tir::substitute(e, values_);
+      return list;
+    };
+    std::vector<PrimExpr> shape = sizes(a->shape), strides = sizes(a->strides);
+    const bool same = shape == a->shape && strides == a->strides;
+    return made = same ? a : tir::make_array(a->name, a->dtype, std::move(shape), a->scope, std::move(strides));
+  }
+
+  Stmt body(const Stmt& s) {
+    return tir::mutate(
+        tir::substitute(s, values_),
+        [&](PrimExpr e) -> PrimExpr {
+          const auto* read = tir::as<tir::ReadNode>(e);
+          const auto* source = read ? tir::array_of(read->source) : nullptr;
+          return source ? tir::read(e->dtype, array(tir::Array(source)), read->name, read->indices) : e;
+        },
+        [&](Stmt part) -> Stmt {
+          if (const auto* n = tir::as<tir::WriteNode>(part))
+            if (const auto* target = tir::array_of(n->target))
+              return tir::write(array(tir::Array(target)), n->indices, n->value);
+          const auto* block = tir::as<tir::BlockNode>(part);
+          if (!block || block->memory.empty()) return part;
+          std::vector<Ref<Node>> memory;
+          for (const Ref<Node>& m : block->memory) memory.emplace_back(array(tir::Array(tir::array_of(m))));
+          return make_node<tir::BlockNode>(block->name, block->axes, block->predicate, block->init, block->body,
+                                           std::move(memory), block->annotations);
+        });
+  }
+
+ private:
+  const tir::Substitution& values_;
+  std::map<const tir::ArrayNode*, tir::Array> made_;
+};
+
+}  // namespace
+
+tir::BlockFunction specialized(const tir::BlockFunction& function, const tir::Substitution& values) {
+  Specialization made(values);
+  tir::BlockFunction out{function.name, {}, made.body(function.body)};
+  for (const auto& p : function.params) {
+    if (p.array)
+      out.params.push_back({made.array(p.array), {}});
+    else if (values.count(p.var.get()) == 0)
+      out.params.push_back(p);
+  }
+  return out;
+}
+
 }  // namespace tilewright::te

@@ -96,8 +96,9 @@ Stmt without_blocks(const Stmt& s) {
 bool bound_only(const BlockNode& b) {
   bool plain = true;
   tir::for_each_stmt(b.body, [&](const Stmt& s) {
-    plain = plain && s->kind != tir::StmtKind::kFor && s->kind != tir::StmtKind::kLetStmt &&
-            s->kind != tir::StmtKind::kBlock && s->kind != tir::StmtKind::kCallExtern;
+    plain = plain && s->kind != tir::StmtKind::kFor && s->kind != tir::StmtKind::kWhile &&
+            s->kind != tir::StmtKind::kLetStmt && s->kind != tir::StmtKind::kBlock &&
+            s->kind != tir::StmtKind::kCallExtern;
   });
   tir::for_each_expr(b.body, [&](const PrimExpr& e) { plain = plain && e->kind != tir::ExprKind::kLet; });
   return plain;

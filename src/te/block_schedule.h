@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "te/region.h"
 #include "te/tensor.h"
+#include "tir/walk.h"
 
 namespace tilewright::te {
 
@@ -21,6 +22,8 @@ namespace tilewright::te {
 // lower.
 Result<tir::BlockFunction> block_function(const std::vector<Tensor>& arguments, const std::vector<PrimExpr>& scalars,
                                           const std::vector<bool>& is_scalar, const std::string& name);
+// The function for given values of variables; those that were parameters are none any more.
+tir::BlockFunction specialized(const tir::BlockFunction& function, const tir::Substitution& values);
 
 // An intrinsic: what it computes, as one nest of loops around one assignment, and code that computes the same. Arrays
 // are parameters, in the same order.

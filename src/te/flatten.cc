@@ -126,6 +126,11 @@ Stmt Flatten::stmt(const Stmt& s) {
       Stmt then_case = stmt(n.then_case);
       return tir::make_if(std::move(condition), std::move(then_case), n.else_case ? stmt(n.else_case) : Stmt());
     }
+    case tir::StmtKind::kWhile: {
+      const auto& n = static_cast<const tir::WhileNode&>(*s);
+      PrimExpr condition = scopes_.simplify(widening_.value(n.condition));
+      return tir::make_while(std::move(condition), stmt(n.body));
+    }
     case tir::StmtKind::kSeq: {
       std::vector<Stmt> parts;
       for (const Stmt& part : static_cast<const tir::SeqNode&>(*s).stmts) parts.push_back(stmt(part));
@@ -202,6 +207,7 @@ Stmt Flatten::write_stmt(const tir::WriteNode& n) {
 }
 
 Stmt Flatten::call(const tir::CallExternNode& n) {
+  if (n.name == tir::kEvaluate) return tir::seq({});
   if (n.packed)
     return wrong(format("the runtime's function '{}' is called inside a loop or a condition", n.name),
                  "call it as a statement of its own, or call a C function with call_extern");

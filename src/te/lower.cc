@@ -235,4 +235,58 @@ Result<Lowered> lower(const Schedule& schedule, const std::vector<Tensor>& argum
   return Emission(planning).run();
 }
 
+namespace {
+// A plan's 64-bit expression in the dtype of a script's variables, over those.
+PrimExpr in_script(const PrimExpr& e, const tir::Substitution& names, DataType type) {
+  if (const auto known = names.find(e.get()); known != names.end()) return tir::cast(type, known->second);
+  if (const auto constant = tir::as_const_int(e)) return tir::make_int(*constant, e->dtype.is_bool() ? e->dtype : type);
+  auto part = [&](const PrimExpr& child) { return in_script(child, names, type); };
+  if (tir::is_binary(e->kind)) {
+    const auto& n = static_cast<const tir::BinaryNode&>(*e);
+    return tir::binary(e->kind, part(n.a), part(n.b));
+  }
+  if (const auto* n = tir::as<tir::SelectNode>(e))
+    return tir::select(part(n->condition), part(n->on_true), part(n->on_false));
+  return tir::cast(type, e);
+}
+}  // namespace
+
+Result<std::vector<Bound>> bounds_of(const Schedule& schedule) {
+  std::vector<Tensor> arguments;
+  for (const auto& s : schedule.stages())
+    if (s->op()->is_placeholder()) arguments.push_back(output(s->op(), 0));
+  const std::vector<PrimExpr> none;
+  Planning planning(schedule, arguments, none, "bounds");
+  TW_TRY_STATUS(planning.run());
+  tir::Substitution names;  // the plan's variables are its own
+  for (const auto& [size, value] : planning.sizes()) names[value.get()] = size;
+  for (const auto& s : schedule.stages())
+    for (const auto& [leaf, var] : planning.of(*s).loop) names[var.get()] = leaf->var;
+  std::vector<Bound> out;
+  for (const auto& s : schedule.stages()) {
+    const StagePlan& p = planning.of(*s);
+    std::vector<IterVar> variables = p.body->axis;
+    variables.insert(variables.end(), p.body->reduce_axis.begin(), p.body->reduce_axis.end());
+    if (p.body->scan) variables = {p.body->scan->axis};
+    if (s->single_loop()) variables.push_back(s->single_loop());
+    for (const Relation& r : s->relations()) {
+      if (r.fuses) {
+        variables.push_back(r.parent);
+        continue;
+      }
+      variables.push_back(r.outer), variables.push_back(r.inner);
+    }
+    for (const IterVar& v : variables) {
+      const auto extent = p.extent.find(v.get());
+      if (extent == p.extent.end()) continue;
+      const auto first = p.base.find(v.get());
+      const DataType type = v->var->dtype;
+      const PrimExpr zero = tir::make_int(0, type);
+      out.push_back({v, first == p.base.end() ? zero : in_script(first->second, names, type),
+                     in_script(extent->second, names, type)});
+    }
+  }
+  return out;
+}
+
 }  // namespace tilewright::te

@@ -56,6 +56,14 @@ struct Lowered {
 Result<Lowered> lower(const Schedule& schedule, const std::vector<Tensor>& arguments, const std::string& name,
                       const std::vector<PrimExpr>& scalars = {});
 
+// What each axis and loop of the stages that are computed runs over, first and count, over the variables of the loops
+// around it and the sizes. Errors: those of lower.
+struct Bound {
+  IterVar variable;
+  PrimExpr first, extent;
+};
+Result<std::vector<Bound>> bounds_of(const Schedule& schedule);
+
 // Lowers a function of loops and blocks: each of its statements is a kernel. Errors: InvalidArgument.
 Result<Lowered> lower(const tir::BlockFunction& function);
 

@@ -69,6 +69,13 @@ Result<IterVar> Stage::fuse(const IterVar& outer, const IterVar& inner) {
   return fused;
 }
 
+Result<IterVar> Stage::singleton() {
+  if (!leaves_.empty()) return refused("it has loops", "fuse those");
+  single_ = make_node<IterVarNode>(tir::make_var("singleton"), tir::make_int(0), tir::make_int(1), IterKind::kData);
+  leaves_ = {single_};
+  return single_;
+}
+
 Result<Stage::Tile> Stage::tile(const IterVar& x, const IterVar& y, int64_t x_factor, int64_t y_factor) {
   const std::vector<IterVar> axes = {x, y};  // copies: x and y may be elements of leaves(), which changes
   const Pair in_x = TW_TRY(split(axes[0], x_factor));
@@ -139,6 +146,18 @@ const std::string* Stage::bound_to(const IterVar& leaf) const {
 Status Stage::check_loop(const IterVar& leaf) const {
   TW_TRY_STATUS(place_of(leaf));
   return Ok{};
+}
+
+Status Stage::add_pragma(const IterVar& leaf, Pragma pragma) {
+  TW_TRY_STATUS(place_of(leaf));
+  pragmas_[leaf.get()].push_back(std::move(pragma));
+  return Ok{};
+}
+
+const std::vector<Stage::Pragma>& Stage::pragmas(const IterVar& leaf) const {
+  static const std::vector<Pragma> none;
+  auto found = pragmas_.find(leaf.get());
+  return found == pragmas_.end() ? none : found->second;
 }
 
 Status Stage::compute_at(const Stage& consumer, const IterVar& leaf) {

@@ -36,6 +36,7 @@ class Stage {
   const Operation& op() const { return op_; }
   const std::vector<IterVar>& leaves() const { return leaves_; }  // the loops, outermost first
   const std::vector<Relation>& relations() const { return relations_; }
+  const IterVar& single_loop() const { return single_; }  // null: `singleton` made none
   tir::ForKind kind_of(const IterVar& leaf) const;
   bool is_output() const { return is_output_; }
   bool is_inline() const { return inline_; }
@@ -49,6 +50,8 @@ class Stage {
   Result<Pair> split(const IterVar& parent, int64_t factor, int64_t parts = 0);
   // Two loops, the second directly inside the first.
   Result<IterVar> fuse(const IterVar& outer, const IterVar& inner);
+  // A loop of one iteration around a stage that has none.
+  Result<IterVar> singleton();
   struct Tile {
     IterVar x_outer, y_outer, x_inner, y_inner;
   };
@@ -73,6 +76,15 @@ class Stage {
   const std::vector<std::string>& imports() const { return imports_; }
   // Checks that the loop belongs to the stage; such annotations have no effect on a CPU.
   Status check_loop(const IterVar& leaf) const;
+  // What a script says of a loop or of the stage's memory and reads back; it changes nothing here.
+  struct Pragma {
+    std::string name;
+    Ref<Node> value;
+  };
+  Status add_pragma(const IterVar& leaf, Pragma pragma);
+  const std::vector<Pragma>& pragmas(const IterVar& leaf) const;
+  void set_scope(std::string scope) { scope_ = std::move(scope); }
+  const std::string& scope() const { return scope_; }
 
   // Computes the stage inside the consumer's loop, as much as one iteration needs.
   Status compute_at(const Stage& consumer, const IterVar& leaf);
@@ -91,6 +103,9 @@ class Stage {
   std::vector<Relation> relations_;
   std::map<const IterVarNode*, tir::ForKind> kinds_;
   std::map<const IterVarNode*, std::string> threads_;
+  std::map<const IterVarNode*, std::vector<Pragma>> pragmas_;
+  std::string scope_ = "global";
+  IterVar single_;
   bool is_output_ = false, inline_ = false;
   IterVar tensorized_at_;
   std::shared_ptr<const TensorIntrinsic> tensorized_by_;

@@ -308,6 +308,7 @@ class ScriptPrinter {
   }
 
   void extern_call(const tir::CallExternNode& n, int depth) {
+    if (n.name == tir::kEvaluate) return line(depth, format("T.evaluate({})", expr(n.args[0].value)));
     std::string args;
     for (const tir::ExternArgument& a : n.args) {
       const auto* read = a.address ? tir::as<tir::ReadNode>(a.value) : nullptr;
@@ -346,6 +347,11 @@ class ScriptPrinter {
         if (!n.else_case) return;
         line(depth, "else:");
         return body(n.else_case, depth + 1);
+      }
+      case StmtKind::kWhile: {
+        const auto& n = static_cast<const tir::WhileNode&>(*s);
+        line(depth, format("while {}:", expr(n.condition)));
+        return body(n.body, depth + 1);
       }
       case StmtKind::kSeq: {
         const auto& parts = static_cast<const tir::SeqNode&>(*s).stmts;

@@ -375,6 +375,7 @@ void Planning::set_loops(const Stage& s, const std::vector<PrimExpr>& dims, cons
     p.base[a.get()] = size(a->min);
     p.extent[a.get()] = size(a->extent);
   }
+  if (s.single_loop()) p.extent[s.single_loop().get()] = tir::make_int(1);
   std::vector<IterVar> uneven;
   for (const Relation& r : s.relations()) split_extents(r, p, &uneven);
   for (const IterVar& leaf : s.leaves()) {

@@ -32,6 +32,9 @@ inline Stmt write(const Array& array, std::vector<PrimExpr> indices, PrimExpr va
 }
 inline const ArrayNode* array_of(const Ref<Node>& source) { return dynamic_cast<const ArrayNode*>(source.get()); }
 
+// The name of a call that evaluates its argument and has no effect: what scripts write as T.evaluate(x).
+inline constexpr const char* kEvaluate = "tir.evaluate";
+
 // A function whose parameters are arrays and sizes in any order; free variables in shapes are sizes as well.
 struct BlockFunction {
   std::string name;

@@ -51,6 +51,10 @@ class Machine {
       case StmtKind::kIf:
         if (at(s.in[0])->i) return run(*s.children[0]);
         return s.children.size() < 2 || run(*s.children[1]);
+      case StmtKind::kWhile:
+        while (at(s.in[0])->i)
+          if (!run(*s.children[0]) || !run(s.code)) return false;
+        return true;
       case StmtKind::kSeq:
         for (const auto& child : s.children)
           if (!run(*child)) return false;

@@ -67,6 +67,12 @@ std::unique_ptr<Step> Compiler::step(const Stmt& s) {
       if (n.else_case) out->children.push_back(step(n.else_case));
       break;
     }
+    case StmtKind::kWhile: {
+      const auto& n = static_cast<const WhileNode&>(*s);
+      out->in[0] = value(n.condition);
+      out->children.push_back(step(n.body));
+      break;
+    }
     case StmtKind::kSeq:
       for (const auto& child : static_cast<const SeqNode&>(*s).stmts) out->children.push_back(step(child));
       break;

@@ -29,7 +29,7 @@ using Program = std::vector<Instruction>;
 struct Step {
   const StmtNode* node = nullptr;
   Program code;
-  Slot in[3] = {0, 0, 0};  // For: min, extent. Store: index, value, mask. Let: value. If: condition.
+  Slot in[3] = {0, 0, 0};  // For: min, extent. Store: index, value, mask. Let: value. If, While: condition.
   Slot var = 0;
   int memory = kNone;
   bool masked = false;

@@ -180,11 +180,12 @@ class Parser : ExprParser {
       unbind_to(mark);
       return make_node<ForNode>(var, min, extent, kind, body);
     }
-    if (accept_word("if")) {
+    if (const bool loops = accept_word("while"); loops || accept_word("if")) {
       PrimExpr condition = expr();
-      if (condition->dtype != kBool) fail(format("an if on {}", condition->dtype.str()));
+      if (condition->dtype != kBool) fail(format("{} on {}", loops ? "a while" : "an if", condition->dtype.str()));
       expect(":");
       finish_header();
+      if (loops) return make_node<WhileNode>(condition, block(indent));
       Stmt then_case = block(indent), else_case;
       if (row_ < lines_.size() && lines_[row_].indent == indent && lines_[row_].tokens[0].text == "else") {
         begin_line();

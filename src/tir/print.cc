@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/format.h"
+#include "tir/block.h"
 #include "tir/operators.h"
 #include "tir/text.h"
 #include "tir/walk.h"
@@ -284,6 +285,16 @@ class Printer {
     }
   }
 
+  void call(const CallExternNode& n) {
+    out += n.name == kEvaluate ? "evaluate(" : format("call {}(", n.name);
+    for (size_t i = 0; i < n.args.size(); ++i) {
+      if (i) out += ", ";
+      if (n.args[i].buffer || n.args[i].address) out += "address ";
+      n.args[i].buffer ? element(n.args[i].buffer, n.args[i].value, PrimExpr()) : expr(n.args[i].value);
+    }
+    out += ")\n";
+  }
+
   void scope_body(const Stmt& body, int depth, bool last) {
     out += last ? "\n" : ":\n";
     block(body, last ? depth : depth + 1);
@@ -325,17 +336,9 @@ class Printer {
         out += "\n";
         break;
       }
-      case StmtKind::kCallExtern: {
-        const auto& n = static_cast<const CallExternNode&>(*s);
-        out += format("call {}(", n.name);
-        for (size_t i = 0; i < n.args.size(); ++i) {
-          if (i) out += ", ";
-          if (n.args[i].buffer || n.args[i].address) out += "address ";
-          n.args[i].buffer ? element(n.args[i].buffer, n.args[i].value, PrimExpr()) : expr(n.args[i].value);
-        }
-        out += ")\n";
+      case StmtKind::kCallExtern:
+        call(static_cast<const CallExternNode&>(*s));
         break;
-      }
       case StmtKind::kWrite: {
         const auto& n = static_cast<const WriteNode&>(*s);
         call(n.name + "[", n.indices, true, "]");
@@ -359,6 +362,14 @@ class Printer {
         out.insert(at, bind_var(n.var));
         scope_body(n.body, depth, last);
         unbind(n.var.get());
+        break;
+      }
+      case StmtKind::kWhile: {
+        const auto& n = static_cast<const WhileNode&>(*s);
+        out += "while ";
+        expr(n.condition);
+        out += ":\n";
+        block(n.body, depth + 1);
         break;
       }
       case StmtKind::kIf: {

@@ -57,6 +57,13 @@ Stmt make_if(PrimExpr condition, Stmt then_case, Stmt else_case) {
   return make_node<IfNode>(std::move(condition), std::move(then_case), std::move(else_case));
 }
 
+Stmt make_while(PrimExpr condition, Stmt body) {
+  TW_ICHECK(condition->dtype == kBool, condition->dtype.str());
+  TW_ICHECK(body, "a loop has a body");
+  if (as_const_int(condition) == 0) return seq({});
+  return make_node<WhileNode>(std::move(condition), std::move(body));
+}
+
 Stmt seq(std::vector<Stmt> stmts) {
   bool flat = true;
   for (const auto& s : stmts) flat &= s && s->kind != StmtKind::kSeq;

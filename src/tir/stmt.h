@@ -10,7 +10,8 @@
 namespace tilewright::tir {
 
 // Write and Block belong to loops over multi-dimensional memory (tir/block.h); kernels contain none.
-#define TW_TIR_STMTS(X) X(For) X(Store) X(Prefetch) X(LetStmt) X(If) X(Seq) X(Allocate) X(CallExtern) X(Write) X(Block)
+#define TW_TIR_STMTS(X) \
+  X(For) X(Store) X(Prefetch) X(LetStmt) X(If) X(While) X(Seq) X(Allocate) X(CallExtern) X(Write) X(Block)
 enum class StmtKind : uint8_t {
 #define TW_KIND(name) k##name,
   TW_TIR_STMTS(TW_KIND)
@@ -76,6 +77,12 @@ class IfNode : public StmtNode {
       : StmtNode(StmtKind::kIf), condition(std::move(c)), then_case(std::move(t)), else_case(std::move(e)) {}
   const PrimExpr condition;
   const Stmt then_case, else_case;  // else_case may be null
+};
+class WhileNode : public StmtNode {  // the condition is evaluated before each iteration
+ public:
+  WhileNode(PrimExpr c, Stmt b) : StmtNode(StmtKind::kWhile), condition(std::move(c)), body(std::move(b)) {}
+  const PrimExpr condition;
+  const Stmt body;
 };
 class SeqNode : public StmtNode {
  public:
@@ -158,6 +165,7 @@ Stmt store(Buffer buffer, PrimExpr index, PrimExpr value, PrimExpr mask = {});
 Stmt prefetch(Buffer buffer, PrimExpr index);
 Stmt let_stmt(PrimExpr var, PrimExpr value, Stmt body);
 Stmt make_if(PrimExpr condition, Stmt then_case, Stmt else_case = {});
+Stmt make_while(PrimExpr condition, Stmt body);
 Stmt seq(std::vector<Stmt> stmts);  // flattens nested sequences
 Stmt allocate(Buffer buffer, Stmt body);
 

@@ -9,7 +9,8 @@
 //       y[ramp(i * 16, 1, 16)] = acc[0] * broadcast(2.0, 16)
 //
 // Integers are int64 and floats float32 unless wrapped in their dtype: int32(3), float16(1.5). Loop kinds other than
-// serial follow the extent ("vectorized", "unrolled", "parallel"). A size that only a call knows is written `?`. A let
+// serial follow the extent ("vectorized", "unrolled", "parallel"); `while condition:` repeats its indented body. A size
+// that only a call knows is written `?`. A let
 // or alloc that ends with ':' has an indented body, otherwise the rest of its block is its body. Operators, loosest
 // first: or, and, not, comparisons, |, ^, &, << >>, +
 // -, * / // %.

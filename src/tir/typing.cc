@@ -245,6 +245,10 @@ std::string typing_error(const StmtNode& s) {
       DataType type = static_cast<const IfNode&>(s).condition->dtype;
       return type == kBool ? "" : format("an if on {}, not on a scalar bool", type.str());
     }
+    case StmtKind::kWhile: {
+      DataType type = static_cast<const WhileNode&>(s).condition->dtype;
+      return type == kBool ? "" : format("a while on {}, not on a scalar bool", type.str());
+    }
     case StmtKind::kSeq:
       return {};
     case StmtKind::kCallExtern: {

@@ -152,6 +152,7 @@ class Verifier {
       case StmtKind::kStore:
       case StmtKind::kPrefetch:
       case StmtKind::kIf:
+      case StmtKind::kWhile:
       case StmtKind::kSeq:
       case StmtKind::kCallExtern:
       case StmtKind::kWrite:

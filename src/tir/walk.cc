@@ -112,6 +112,9 @@ void for_each_own_expr(const Stmt& s, const std::function<void(const PrimExpr&)>
     case StmtKind::kIf:
       f(node<IfNode>(s).condition);
       break;
+    case StmtKind::kWhile:
+      f(node<WhileNode>(s).condition);
+      break;
     case StmtKind::kCallExtern:
       for (const auto& a : node<CallExternNode>(s).args) f(a.value);
       break;
@@ -149,6 +152,9 @@ void for_each_child(const Stmt& s, const std::function<void(const Stmt&)>& f) {
     case StmtKind::kIf:
       f(node<IfNode>(s).then_case);
       if (node<IfNode>(s).else_case) f(node<IfNode>(s).else_case);
+      break;
+    case StmtKind::kWhile:
+      f(node<WhileNode>(s).body);
       break;
     case StmtKind::kSeq:
       for (const auto& child : node<SeqNode>(s).stmts) f(child);
@@ -317,6 +323,12 @@ Stmt map_children(const Stmt& s, const std::function<PrimExpr(const PrimExpr&)>&
       return c == n.condition && t == n.then_case && o == n.else_case
                  ? s
                  : make_if(std::move(c), std::move(t), std::move(o));
+    }
+    case StmtKind::kWhile: {
+      const auto& n = node<WhileNode>(s);
+      auto c = on_expr(n.condition);
+      auto body = on_stmt(n.body);
+      return c == n.condition && body == n.body ? s : make_while(std::move(c), std::move(body));
     }
     case StmtKind::kSeq: {
       const auto& n = node<SeqNode>(s);

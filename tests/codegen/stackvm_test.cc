@@ -59,7 +59,7 @@ TEST(ByteCode, RandomKernelsMatchTheInterpreter) {
   int wrote = 0, all = 0;
   for (unsigned seed = 0; seed < 250; ++seed) {
     SCOPED_TRACE(seed);
-    const tir::PrimFunc source = tir::RandomKernel(seed).function();
+    const tir::PrimFunc source = tir::RandomKernel(seed, /*whiles=*/false).function();
     const tir::PrimFunc kernel = tir::lower_kernel(source).value();
     auto program = byte_code_of(kernel);
     ASSERT_TRUE(program.ok()) << program.error().str() << "\n" << tir::to_text(kernel);

@@ -14,7 +14,8 @@ class RandomKernel {
  public:
   static constexpr int64_t kSize = 256, kScratch = 8;
 
-  explicit RandomKernel(unsigned seed) : random_(seed) {}
+  // `whiles`: among them loops that end by a condition.
+  explicit RandomKernel(unsigned seed, bool whiles = true) : random_(seed), whiles_(whiles) {}
 
   PrimFunc function() {
     Stmt body = block(0);
@@ -129,7 +130,9 @@ class RandomKernel {
 
   Stmt statement(int depth) {
     if (depth >= 4) return write();
-    switch (pick(8)) {
+    switch (pick(whiles_ ? 9 : 8)) {
+      case 8:
+        return while_loop(depth);
       case 0:
       case 1:
       case 2:
@@ -173,6 +176,16 @@ class RandomKernel {
     return allocate(s, body);
   }
 
+  // Counts up to a few in memory of its own; what the condition reads beside may change in the body.
+  Stmt while_loop(int depth) {
+    const Buffer count = make_buffer("c", kInt64, 1, pick(2) ? Scope::kStack : Scope::kRegister);
+    const PrimExpr at = make_int(0), counted = load(count, at);
+    PrimExpr goes_on = lt(counted, make_int(number(0, 4)));
+    if (pick(2)) goes_on = logical_and(goes_on, lt(load(y_, own_index(1)), make_float(6)));
+    Stmt body = seq({block(depth + 1), store(count, at, counted + 1)});
+    return allocate(count, seq({store(count, at, at), make_while(goes_on, body)}));
+  }
+
   Stmt loop(int depth) {
     PrimExpr i = make_var("i");
     PrimExpr first = pick(2) ? make_int(number(-3, 3)) : floormod(integer(1), 5);
@@ -202,6 +215,7 @@ class RandomKernel {
   }
 
   std::mt19937 random_;
+  bool whiles_;
   Buffer x_ = make_buffer("x", kFloat32, kSize, Scope::kGlobal, 0, true),
          n_ = make_buffer("n", kInt64, 8, Scope::kGlobal, 0, true);
   Buffer q_ = make_buffer("q", kInt32, 64, Scope::kGlobal, 0, true), y_ = make_buffer("y", kFloat32, kSize);

@@ -104,6 +104,25 @@ void KernelEmitter::emit_if(const IfNode* s) {
   b_.SetInsertPoint(done);
 }
 
+void KernelEmitter::emit_while(const WhileNode* s) {
+  llvm::Function* function = b_.GetInsertBlock()->getParent();
+  auto* test = llvm::BasicBlock::Create(b_.getContext(), "while.test", function);
+  auto* body = llvm::BasicBlock::Create(b_.getContext(), "while.body", function);
+  auto* done = llvm::BasicBlock::Create(b_.getContext(), "while.done", function);
+  b_.CreateBr(test);
+  b_.SetInsertPoint(test);
+  ++loop_depth_;
+  const size_t before = mark();
+  Value* condition = emit(s->condition);
+  forget(before);
+  b_.CreateCondBr(condition, body, done);
+  b_.SetInsertPoint(body);
+  emit(s->body);
+  --loop_depth_;
+  b_.CreateBr(test);
+  b_.SetInsertPoint(done);
+}
+
 void KernelEmitter::emit_call_extern(const CallExternNode* s) {
   std::vector<Value*> args;
   for (const ExternArgument& a : s->args)
@@ -141,6 +160,9 @@ void KernelEmitter::emit(const Stmt& stmt) {
       case StmtKind::kWrite:
       case StmtKind::kBlock:
         fail("loops over memory without a place are left in a kernel");
+        return;
+      case StmtKind::kWhile:
+        emit_while(static_cast<const WhileNode*>(s));
         return;
       case StmtKind::kIf:
         emit_if(static_cast<const IfNode*>(s));

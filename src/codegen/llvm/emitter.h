@@ -120,6 +120,7 @@ class KernelEmitter {
   // Statements (emit_stmt.cc).
   void emit_for(const tir::ForNode* s);
   void emit_if(const tir::IfNode* s);
+  void emit_while(const tir::WhileNode* s);
   void emit_call_extern(const tir::CallExternNode* s);
   void emit_allocate(const tir::BufferNode* buffer);
 

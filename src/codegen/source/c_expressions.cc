@@ -385,6 +385,15 @@ CPrinter::Code CPrinter::call(const tir::CallNode& n) {
   return {"0", kAtom};
 }
 
+// One of two values between which `?:` chooses: those must be of one type, and what a vector's place is read as is
+// another.
+std::string CPrinter::alternative(const PrimExpr& e) {
+  if (e->dtype.is_bool() && e->dtype.lanes > 1) return mask(e, 8);
+  const Code made = code(e);
+  const bool place = e->dtype.lanes > 1 && made.level == kUnary;
+  return place ? format("({}){}", type_of(e->dtype), made.text) : at(e, kOr);
+}
+
 // Evaluates only the selected side: its temporaries are declared inside its branch.
 CPrinter::Code CPrinter::choice(const tir::CallNode& n) {
   const std::string condition = at(n.args[0], kOr);
@@ -395,8 +404,7 @@ CPrinter::Code CPrinter::choice(const tir::CallNode& n) {
     text_.clear();
     const size_t mark = memo_order_.size();
     const auto masks = masks_;
-    const PrimExpr& value = n.args[side + 1];
-    values[side] = value->dtype.is_bool() && value->dtype.lanes > 1 ? mask(value, 8) : at(value, kOr);
+    values[side] = alternative(n.args[side + 1]);
     masks_ = masks;
     for (; memo_order_.size() > mark; memo_order_.pop_back()) memo_.erase(memo_order_.back());
     lines[side] = std::move(text_);

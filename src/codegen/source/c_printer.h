@@ -44,6 +44,7 @@ class CPrinter {
   void print_in_scope(const tir::Stmt& stmt);  // in braces if it declares something
   void print_for(const tir::ForNode& s);
   void print_if(const tir::IfNode& s);
+  void print_while(const tir::WhileNode& s);
   void print_store(const tir::StoreNode& s);
   void print_let(const tir::LetStmtNode& s);
   void print_allocate(const tir::AllocateNode& s);
@@ -64,6 +65,7 @@ class CPrinter {
   Code cast(const tir::CastNode& n);
   Code reinterpret(const tir::ReinterpretNode& n);
   Code call(const tir::CallNode& n);
+  std::string alternative(const tir::PrimExpr& e);
   Code choice(const tir::CallNode& n);
   // A register, which may be an array of them.
   std::string element_of(const tir::BufferNode& buffer, const tir::PrimExpr& index);

@@ -120,6 +120,16 @@ void CPrinter::print_if(const tir::IfNode& s) {
   line("}");
 }
 
+void CPrinter::print_while(const tir::WhileNode& s) {
+  line("for (;;) {");
+  ++indent_;
+  begin_statement({&s.condition});
+  line(format("if (!({})) break;", code(s.condition).text));
+  print_in_scope(s.body);
+  --indent_;
+  line("}");
+}
+
 std::string CPrinter::element_of(const tir::BufferNode& buffer, const PrimExpr& index) {
   if (!vectors_ || arrays_.count(&buffer) != 0) return format("{}[{}]", buffers_[&buffer], code(index).text);
   return format("{}_{}", buffers_[&buffer], *as_const_int(index));
@@ -201,6 +211,8 @@ void CPrinter::print(const Stmt& stmt) {
       case StmtKind::kWrite:
       case StmtKind::kBlock:
         return fail("loops over memory without a place are left in C code");
+      case StmtKind::kWhile:
+        return print_while(static_cast<const tir::WhileNode&>(*s));
       case StmtKind::kIf:
         return print_if(static_cast<const tir::IfNode&>(*s));
       case StmtKind::kSeq:

@@ -134,7 +134,7 @@ CPrinter::Code CPrinter::vector(const PrimExpr& e) {
     case ExprKind::kSelect: {
       const auto& n = static_cast<const tir::SelectNode&>(*e);
       if (n.condition->dtype.lanes == 1) {
-        const std::string c = at(n.condition, kOr), t = at(n.on_true, kOr), f = at(n.on_false, kOr);
+        const std::string c = at(n.condition, kOr), t = alternative(n.on_true), f = alternative(n.on_false);
         return {format("{} ? {} : {}", c, t, f), kChoice};
       }
       const std::string m = mask(n.condition, type.bits), t = code(n.on_true).text, f = code(n.on_false).text;

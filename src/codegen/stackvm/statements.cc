@@ -128,6 +128,8 @@ void Assembler::statement(const tir::Stmt& s) {
       return;
     case StmtKind::kLetStmt:
       return let(static_cast<const tir::LetStmtNode&>(*s));
+    case StmtKind::kWhile:
+      return fail("loops that end by a condition");
     case StmtKind::kIf:
       return branch(static_cast<const tir::IfNode&>(*s));
     case StmtKind::kSeq:

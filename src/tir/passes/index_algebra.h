@@ -21,6 +21,7 @@ class IndexAlgebra {
 
   // From now on, sums and products are assumed not to overflow, as in index computations.
   void assume_no_overflow() { no_overflow_ = true; }
+  bool assumes_no_overflow() const { return no_overflow_; }
 
   // Binds a variable to a range, or to a form that replaces it.
   void bind(const PrimExpr& var, arith::Interval range);

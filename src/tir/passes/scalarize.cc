@@ -34,6 +34,7 @@ class LaneByLane {
       }
       case StmtKind::kFor:
       case StmtKind::kIf:
+      case StmtKind::kWhile:
       case StmtKind::kSeq:
       case StmtKind::kCallExtern:
         return with_children(s);

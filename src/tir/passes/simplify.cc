@@ -75,6 +75,9 @@ class Simplifier {
         if (condition == n.condition && then_case == n.then_case && else_case == n.else_case) return s;
         return make_if(condition, then_case, else_case);
       }
+      case StmtKind::kWhile:
+        return map_children(
+            s, [&](const PrimExpr& e) { return expr(e); }, [&](const Stmt& child) { return stmt(child); });
       case StmtKind::kSeq:
         return map_children(
             s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
@@ -237,6 +240,24 @@ class Simplifier {
     return result;
   }
 
+  static bool is_multiple(const Form& form, int64_t of) {
+    bool all = form.constant() % of == 0;
+    for (const arith::Term& term : form.terms()) all = all && term.coefficient % of == 0;
+    return all;
+  }
+
+  // min(max(x, y), x) and max(min(x, y), x) are x; null for anything else.
+  static PrimExpr absorbed(const BinaryNode& n) {
+    if (n.kind != ExprKind::kMin && n.kind != ExprKind::kMax) return {};
+    const ExprKind other = n.kind == ExprKind::kMin ? ExprKind::kMax : ExprKind::kMin;
+    for (const auto& [inner, x] : {std::pair(n.a, n.b), std::pair(n.b, n.a)})
+      if (inner->kind == other) {
+        const auto& m = static_cast<const BinaryNode&>(*inner);
+        if (m.a == x || m.b == x) return x;
+      }
+    return {};
+  }
+
   // The linear form of an int32 or int64 expression; scalars always have one.
   std::optional<Form> form(const PrimExpr& e) {
     if (e->kind == ExprKind::kIntImm) return Form::of_constant(static_cast<const IntImmNode&>(*e).value);
@@ -264,16 +285,18 @@ class Simplifier {
       case ExprKind::kMin:
       case ExprKind::kMax: {
         const auto& n = static_cast<const BinaryNode&>(*e);
+        if (const PrimExpr kept = absorbed(n)) return form(kept);
         auto a = form(n.a), b = form(n.b);
         if (a && b)
           if (auto f = algebra_.binary(e->kind, type, *a, *b)) return f;
         if (type.lanes > 1) return std::nullopt;
         break;
       }
-      case ExprKind::kDiv: {  // truncating: equals floor for non-negative values
+      case ExprKind::kDiv: {  // truncating: equals floor for non-negative values and for multiples
         const auto& n = static_cast<const BinaryNode&>(*e);
         auto a = form(n.a), b = form(n.b);
-        if (a && b && b->is_constant() && b->constant() > 0 && algebra_.range(*a, type).lo >= 0)
+        if (a && b && b->is_constant() && b->constant() > 0 &&
+            (algebra_.range(*a, type).lo >= 0 || (algebra_.assumes_no_overflow() && is_multiple(*a, b->constant()))))
           if (auto f = algebra_.binary(ExprKind::kFloorDiv, type, *a, *b)) return f;
         break;
       }

@@ -155,10 +155,12 @@ class Lifetimes {
       case StmtKind::kWrite:
       case StmtKind::kBlock:
         break;  // not in kernels
-      case StmtKind::kFor: {
+      case StmtKind::kFor:
+      case StmtKind::kWhile: {
         const int64_t begin = now_;
         loops_.push_back(begin);
-        walk(static_cast<const ForNode&>(*s).body);
+        for_each_child(s, [&](const Stmt& child) { walk(child); });
+        if (const auto* n = as<WhileNode>(s)) reads(n->condition);  // once more, behind each iteration
         loops_.pop_back();
         for (Open& open : open_)
           if (open.span && open.span->last >= begin) open.span->last = now_;

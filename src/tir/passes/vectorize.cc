@@ -29,6 +29,7 @@ class LoopBody {
       }
       case StmtKind::kStore:
         return store_stmt(s);
+      case StmtKind::kWhile:
       case StmtKind::kCallExtern:
       case StmtKind::kWrite:
       case StmtKind::kBlock:

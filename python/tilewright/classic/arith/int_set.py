@@ -74,6 +74,14 @@ class IntervalSet(IntSet):
     def __init__(self, min_value: Any, max_value: Any):
         self.min_value, self.max_value = (v if is_inf(v) else _core.prim_expr(v) for v in (min_value, max_value))
 
+    @staticmethod
+    def everything() -> "IntervalSet":
+        return IntervalSet(_NEGATIVE, _POSITIVE)
+
+    @staticmethod
+    def nothing() -> "IntervalSet":
+        return IntervalSet(_POSITIVE, _NEGATIVE)
+
     def __repr__(self) -> str:
         return f"IntervalSet[{self.min_value}, {self.max_value}]"
 

@@ -130,6 +130,8 @@ class _Reader:
             if isinstance(condition, (bool, int)) and not hasattr(condition, "dtype"):
                 return self._body(node.body if condition else node.orelse)
             return _core.stmt_if(condition, self._body(node.body), self._body(node.orelse) if node.orelse else None)
+        if isinstance(node, ast.While):
+            return _core.stmt_while(self._value(node.test), self._body(node.body))
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             return self._assign(node, node.targets[0], node.value)
         if isinstance(node, ast.AugAssign):

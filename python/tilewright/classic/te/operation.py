@@ -120,6 +120,27 @@ def extern(shape: typing.Any, inputs: typing.Any, fcompute: typing.Callable[...,
     return made[0] if len(made) == 1 else made
 
 
+def extern_primfunc(input_tensors: typing.Any, primfunc: typing.Any, **kwargs: typing.Any) -> typing.Any:
+    """Tensors computed by a function over buffers: its parameters that it writes are the results, the others, in their order, these
+    inputs. ValueError: other sizes or dtypes than the function's."""
+    buffers = list(primfunc.buffer_map.values())
+    written: list[typing.Any] = []
+
+    def look(node: typing.Any) -> None:
+        kind = getattr(node, "_kind", "")
+        if kind == "Write":
+            written.append(node.buffer)
+        elif kind == "CallExtern":
+            written.extend(a[1] for a in node._fields[1] if isinstance(a, tuple))
+    _core.stmt_visit(primfunc.body, look, True)
+    outs = [b for b in buffers if any(b.same_as(w) for w in written)]
+    ins = [b for b in buffers if not any(b.same_as(o) for o in outs)]
+    given = [_core_tensor(t) for t in input_tensors]
+    if [(list(map(str, b.shape)), b.dtype) for b in ins] != [(list(map(str, t.shape)), t.dtype) for t in given]:
+        raise ValueError(f"the function reads {ins}, and is given {given}")
+    return extern([tuple(b.shape) for b in outs], given, lambda _ins, _outs: primfunc.body, in_buffers=ins, out_buffers=outs, **kwargs)
+
+
 def _core_tensor(value: typing.Any) -> Tensor:
     if not isinstance(value, _core.Tensor):
         raise ValueError("expect inputs to be tensor")
@@ -163,4 +184,4 @@ def thread_axis(dom: typing.Any = None, tag: str = "", name: str = "", span: obj
     return ThreadAxis(None if dom is None else Range.from_min_extent(*_range(dom)), tag, name or tag)
 
 
-__all__ = ["compute", "const", "extern", "placeholder", "reduce_axis", "scan", "size_var", "thread_axis", "var"]
+__all__ = ["compute", "const", "extern", "extern_primfunc", "placeholder", "reduce_axis", "scan", "size_var", "thread_axis", "var"]

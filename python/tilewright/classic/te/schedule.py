@@ -6,7 +6,9 @@ import os
 import typing
 
 from ... import _core
+from ..tir.op import const
 from ..tir.reduction import IterVar, ThreadAxis
+from .relations import Fuse, InferBound, IterVarAttr, IterVarRelation, ScheduleOps, Singleton, Split, all_loops_of, attributes_of, relations_of
 from .tensor import Operation, Tensor
 
 
@@ -45,9 +47,9 @@ class Stage(_core.Stage):
         return self._split(_loop(parent), 0 if factor is None else _number(factor, "factor"), 0 if nparts is None else _number(nparts, "nparts"))
 
     def fuse(self, *args: IterVar) -> IterVar:
-        """Fuses perfectly nested adjacent loops."""
+        """Fuses perfectly nested adjacent loops; without any, makes the one loop of a stage that has none."""
         if not args:
-            raise ValueError("fuse takes one loop or more")
+            return self._singleton()
         fused = _loop(args[0])
         for more in args[1:]:
             fused = self._fuse(fused, _loop(more))
@@ -97,7 +99,7 @@ class Stage(_core.Stage):
 
     def set_scope(self, scope: str) -> None:
         """Sets the storage scope. It has no effect on a CPU: the compiler chooses between registers, stack and heap."""
-        _scope(scope)
+        self._set_scope(_scope(scope))
 
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
         """Accepted without effect: scratch buffers are compact."""
@@ -120,16 +122,15 @@ class Stage(_core.Stage):
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: typing.Any = None) -> None:
         """A loop pragma. "unroll", "vectorize" and "parallel" apply these steps; "import_llvm" adds LLVM IR (text or file path) to the
-        library, "import_c" a C program; others have no effect."""
-        self._check_loop(_loop(var))
+        library, "import_c" a C program; others are kept and have no effect."""
+        value = pragma_value if pragma_value is None or isinstance(pragma_value, str) else const(pragma_value, "int32") if isinstance(pragma_value, int) else pragma_value
+        self._add_pragma(_loop(var), str(pragma_type), value)
         if pragma_type in ("import_llvm", "import_c"):
             self._import_llvm(_llvm_text(pragma_type, str(pragma_value)))
             return
         step = {"unroll": self.unroll, "vectorize": self.vectorize, "parallel": self.parallel}.get(pragma_type)
         if step is not None:
             step(var)
-        elif pragma_type not in _PRAGMAS:
-            raise ValueError(f"there is no pragma '{pragma_type}'; there are {', '.join(sorted({*_PRAGMAS, 'unroll', 'vectorize', 'parallel'}))}")
 
     def set_store_predicate(self, predicate: typing.Any) -> None:
         """Stores only elements for which a condition over the stage's loops holds; the others are undefined."""
@@ -142,11 +143,26 @@ class Stage(_core.Stage):
             raise TypeError("tensorize takes what te.decl_tensor_intrin gave")
         self._tensorize(_loop(var), tensor_intrin)
 
+    relations = property(relations_of)
+    all_iter_vars = property(all_loops_of)
+    iter_var_attrs = property(attributes_of)
+    origin_op = property(lambda self: self.op)
+
+    @property
+    def attach_type(self) -> int:
+        """1: computed at the root; 2: inlined; 4: within a loop of another stage."""
+        return 2 if self.is_inline else 1 if self._attached is None else 4
+
+    @property
+    def attach_stage(self) -> "Stage | None":
+        return None if self._attached is None else self._attached[0]
+
+    @property
+    def attach_ivar(self) -> "IterVar | None":
+        return None if self._attached is None else self._attached[1]
+
     def __repr__(self) -> str:
         return f"stage({self.op.name}, {self.op!r})"
-
-
-_PRAGMAS = frozenset({"auto_unroll_max_step", "auto_unroll_max_depth", "unroll_explicit", "parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish"})
 
 
 def _llvm_text(pragma: str, value: str) -> str:
@@ -186,15 +202,19 @@ class Schedule(_core.Schedule):
         """Adds a stage that copies a tensor, and makes the readers read the copy."""
         _scope(scope)
         readers = readers if isinstance(readers, (list, tuple)) else [readers]
-        return self._cache_read(tensor, [_operation(r) for r in readers], scope or "global")
+        made = self._cache_read(tensor, [_operation(r) for r in readers], scope or "global")
+        self[made].set_scope(scope)
+        return made
 
     def cache_write(self, tensor: typing.Any, scope: str) -> typing.Any:
         """Moves the computation to a new stage from which the tensor's own stage copies. For an operation with several outputs a list."""
         _scope(scope)
         if isinstance(tensor, (list, tuple)):
-            first = self._cache_write(tensor[0], scope or "global")
+            first = self.cache_write(tensor[0], scope)
             return [first.op.output(t.value_index) for t in tensor]
-        return self._cache_write(tensor, scope or "global")
+        made = self._cache_write(tensor, scope or "global")
+        self[made].set_scope(scope)
+        return made
 
     def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> typing.Any:
         """Splits a reduction into partial results, one for each value of a loop of the reduction, which becomes their dimension
@@ -215,4 +235,4 @@ def create_schedule(ops: typing.Any) -> Schedule:
     return _core.te_create_schedule([_operation(o) for o in ops])
 
 
-__all__ = ["Schedule", "Stage", "create_schedule"]
+__all__ = ["Fuse", "InferBound", "IterVarAttr", "IterVarRelation", "Schedule", "ScheduleOps", "Singleton", "Split", "Stage", "create_schedule"]

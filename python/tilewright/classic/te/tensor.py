@@ -125,6 +125,9 @@ class PlaceholderOp(Operation):
     shape = property(lambda self: self.output(0).shape)
     dtype = property(lambda self: self.output(0).dtype)
 
+    def __repr__(self) -> str:
+        return f"placeholder({self.name}, {hash(self):#x})"
+
 
 class ComputeOp(BaseComputeOp):
     """A computation given element by element."""
@@ -135,6 +138,9 @@ class ComputeOp(BaseComputeOp):
         from ..tir.reduction import Reduce
         combiner, values = self._combiner, self._values
         return values if combiner is None else [Reduce(combiner, values, self.reduce_axis, self._condition, i) for i in range(len(values))]
+
+    def __repr__(self) -> str:
+        return f"compute({self.name}, body={self.body}, axis={list(self.axis)}, reduce_axis={list(self.reduce_axis)}, tag={self.tag}, attrs={dict(self.attrs)})"
 
 
 class ExternOp(Operation):

@@ -8,7 +8,7 @@ from ... import _core
 from .buffer import Buffer
 from .expr import Var
 from .function import PrimFunc
-from .stmt import Block, For, LetStmt
+from .stmt import Block, For, LetStmt, statements_in
 
 
 def expr_deep_equal(lhs: typing.Any, rhs: typing.Any) -> bool:
@@ -68,18 +68,9 @@ def calculate_workspace_bytes(func: PrimFunc, workspace_byte_alignment: int) -> 
 
     def most(node: typing.Any) -> int:
         own = sum(size(b) for b in node.alloc_buffers) if isinstance(node, Block) else 0
-        inner = [most(f) for f in _children(node)]
+        inner = [most(f) for f in statements_in(node)]
         return own + max(inner, default=0)
     return most(func.body)
-
-
-def _children(node: typing.Any) -> list[typing.Any]:
-    out = []
-    for field in node._fields:
-        for part in field if isinstance(field, (list, tuple)) else [field]:
-            if isinstance(part, _core.Stmt):
-                out.append(part)
-    return out
 
 
 def get_block_access_region(block: Block, buffer_var_map: typing.Any = None) -> list[list[typing.Any]]:

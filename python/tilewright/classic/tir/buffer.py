@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from ... import _core
-from .expr import Var, dtype_of
+from .expr import IntImm, StringImm, Var, dtype_of
 from .stmt import Address, write
 
 
@@ -57,7 +57,10 @@ class Buffer(_core.Array):
         """The address of an element, `offset` elements after the first, for calls of external functions."""
         if isinstance(access_mask, str) and set(access_mask) - {"r", "w"}:
             raise ValueError(f"Unknown access_mask {access_mask}")
-        return Address(self._element([offset] if len(self.shape) else [], self.dtype))
+        mask = sum({"r": 1, "w": 2}[c] for c in set(access_mask)) if isinstance(access_mask, str) else int(access_mask)
+        if extent is None:
+            extent = _core.prim_binary("Sub", self.get_flattened_buffer().shape[0], offset)
+        return Address(self._element([offset] if len(self.shape) else [], self.dtype), "tir.tvm_access_ptr", [StringImm(self.dtype), self.data, offset, extent, IntImm("int32", mask)])
 
     def vload(self, begin: typing.Any, dtype: typing.Any = None) -> typing.Any:
         """Loads one element at `begin`, or a vector if the dtype has lanes."""

@@ -90,6 +90,26 @@ class PrimFunc:
         self.attrs = dict(attrs)
         return self
 
+    def specialize(self, param_map: Mapping[typing.Any, typing.Any]) -> "PrimFunc":
+        """The function for given values of size parameters, or for given buffers of handles, whose sizes say those values.
+        ValueError: of kernels, or a buffer of another rank, size or dtype."""
+        if self._function is None:
+            raise ValueError("kernels are of one form; specialize the function before it is lowered")
+        values: list[tuple[typing.Any, typing.Any]] = []
+        for key, value in param_map.items():
+            if not isinstance(value, Buffer):
+                values.append((key, value))
+                continue
+            old = self.buffer_map.get(getattr(key, "name", ""))
+            if old is None or len(old.shape) != len(value.shape) or old.dtype != value.dtype:
+                raise ValueError(f"the parameter {key} is no buffer like {value!r}")
+            for size, given in zip(old.shape, value.shape):
+                if isinstance(size, Var):
+                    values.append((size, given))
+                elif not _core.stmt_equal(size, given, False):
+                    raise ValueError(f"the buffer '{old.name}' has the size {size}, not {given}")
+        return PrimFunc._of(function=self._function.specialized(values), attrs=self.attrs)
+
     def structurally_equals(self, other: typing.Any) -> bool:
         """Whether body, parameters and attributes are structurally equal."""
         if not isinstance(other, PrimFunc) or {k: str(v) for k, v in self.attrs.items()} != {k: str(v) for k, v in other.attrs.items()}:
@@ -97,6 +117,9 @@ class PrimFunc:
         if self._function is not None and other._function is not None:
             return bool(self._function.equals(other._function))
         return self is other or bool(self._lowered.text(False) == other._lowered.text(False))
+
+    def same_as(self, other: typing.Any) -> bool:
+        return self is other
 
     def structural_hash(self) -> int:
         own = self._function.structural_hash() if self._function is not None else zlib.crc32(self._lowered.text(False).encode())
@@ -154,8 +177,14 @@ class LoopModule:
         """Adds the functions of another module, replacing those of the same name."""
         self.functions.update(other.functions if isinstance(other, LoopModule) else other)
 
-    def get_global_vars(self) -> list[str]:
-        return list(self.functions)
+    def get_global_vars(self) -> list[typing.Any]:
+        from ..relay.expr import GlobalVar
+        return [GlobalVar(name) for name in self.functions]
+
+    def get_global_var(self, name: str) -> typing.Any:
+        """The name of a function. ValueError: there is none of that name."""
+        from ..relay.expr import GlobalVar
+        return GlobalVar(self[name] and str(name))
 
     def script(self, *_: typing.Any, **__: typing.Any) -> str:
         """A TVMScript class that `tvm.script.from_source` can parse; for lowered functions their kernels' loops as text."""

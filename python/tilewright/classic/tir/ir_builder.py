@@ -94,7 +94,8 @@ class IRBuilder:
         return self._scope(lambda body: _core.stmt_for(var, begin, extent, loop, body, None), var)
 
     def while_loop(self, condition: typing.Any) -> WithScope:
-        raise ValueError("there is no loop with a condition; use for_range over the most iterations there can be, and if_scope inside")
+        """`with ib.while_loop(i[0] < n):` repeats as long as the condition, evaluated before each iteration, holds."""
+        return self._scope(lambda body: _core.stmt_while(condition, body))
 
     def if_scope(self, cond: typing.Any) -> WithScope:
         """Statements under a condition."""

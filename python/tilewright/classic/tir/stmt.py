@@ -5,8 +5,9 @@ from __future__ import annotations
 import typing
 
 from ... import _core
-from .expr import IntImm, PrimExpr, dtype_of
+from .expr import Call, IntImm, OpName, PrimExpr, StringImm, dtype_of
 
+_EVALUATE = "tir.evaluate"  # the call that C++ keeps for it
 _KINDS = ("serial", "vectorized", "unrolled", "parallel")  # in the order of the C++ enumeration
 
 
@@ -100,6 +101,15 @@ class IfThenElse(Stmt):
     condition, then_case, else_case = (_field(i) for i in range(3))
 
 
+class While(Stmt):
+    """Repeats the body as long as the condition, evaluated before each iteration, holds."""
+
+    def __init__(self, condition: typing.Any, body: Stmt, span: object = None):
+        super().__init__(_core.stmt_while(condition, body))
+
+    condition, body = _field(0), _field(1)
+
+
 class SeqStmt(Stmt):
     """A sequence of statements."""
 
@@ -136,30 +146,46 @@ class Allocate(Stmt):
 
 
 class ExternCall:
-    """A call statement of a C function with memory arguments, or of a runtime function; it has no value."""
+    """A call statement of a C function with memory arguments, or of a runtime function; it has no value. For isinstance it is a Call."""
 
     def __init__(self, name: str, args: typing.Any, packed: bool, dtype: str = "int32"):
         self.name, self.dtype = name, dtype
-        self.args = [_argument(name, a, packed) for a in args]
+        self._given = list(args)
+        self._args = [_argument(name, a, packed) for a in args]
         self.packed = packed
+
+    __class__ = property(lambda self: Call)  # type: ignore[assignment]
+
+    @property
+    def op(self) -> typing.Any:
+        return OpName("tir.tvm_call_packed" if self.packed else "tir.call_extern")
+
+    @property
+    def args(self) -> list[typing.Any]:
+        """The function's name and what it is given."""
+        return [StringImm(self.name), *self._given]
 
     def asobject(self) -> typing.Any:
         raise ValueError(f"the call of '{self.name}' is given memory: it is a statement (ib.emit, Evaluate), not a value; take its result from that memory")
 
     def statement(self) -> Stmt:
-        return _core.stmt_call(self.name, self.args, self.packed)
+        return _core.stmt_call(self.name, self._args, self.packed)
 
     def __repr__(self) -> str:
         return str(self.statement())
 
 
 class Address:
-    """The address of a buffer element: `buffer.access_ptr("r")`, `address_of(buffer[i])`."""
+    """The address of a buffer element: `buffer.access_ptr("r")`, `address_of(buffer[i])`. For isinstance it is a Call, with `op` and `args`."""
 
     dtype = "handle"
+    __class__ = property(lambda self: Call)  # type: ignore[assignment]
 
-    def __init__(self, element: typing.Any):
-        self.element = element
+    def __init__(self, element: typing.Any, op: str = "tir.address_of", args: typing.Any = None):
+        self.element, self.op, self.args = element, OpName(op), [element] if args is None else list(args)
+
+    def __repr__(self) -> str:
+        return f"@{self.op}({', '.join(str(a) for a in self.args)}, dtype=handle)"
 
     def asobject(self) -> typing.Any:
         raise ValueError("an address is an argument of call_extern, no value of an expression")
@@ -186,19 +212,21 @@ class Evaluate(Stmt):
         if self._kind == "Seq":  # the value is unused
             return IntImm("int32", 0)
         name, args, packed = self._fields
+        if name == _EVALUATE:
+            return args[0]
         return ExternCall(name, [Address(a[1]._element(a[2], a[1].dtype)) if isinstance(a, tuple) and isinstance(a[1], _core.Array) else a for a in args], packed)
 
 
 def evaluate(value: typing.Any) -> Stmt:
-    """An expression as a statement: calls are kept, anything else has no effect and is dropped."""
+    """An expression as a statement, evaluated for its effects; 0 is the statement that does nothing."""
     if isinstance(value, _core.Stmt):
         return value
     if isinstance(value, ExternCall):
         return value.statement()
     if isinstance(value, _core.PrimExpr) and value._kind == "Extern":
         return _core.stmt_call(value._fields[0], list(value._fields[1]), False)
-    _core.prim_expr(value)
-    return _core.stmt_seq([])
+    made = _core.prim_expr(value)
+    return _core.stmt_seq([]) if isinstance(made, int) and made == 0 else _core.stmt_call(_EVALUATE, [made], False)
 
 
 class BlockAxis(typing.NamedTuple):
@@ -255,6 +283,14 @@ def AttrStmt(node: typing.Any, attr_key: str, value: typing.Any, body: Stmt, spa
     return body
 
 
+def statements_in(node: Stmt) -> list[Stmt]:
+    """The statements directly in another."""
+    out = []
+    for field in node._fields:
+        out += [part for part in (field if isinstance(field, (list, tuple)) else [field]) if isinstance(part, _core.Stmt)]
+    return out
+
+
 def stmt_seq(*args: typing.Any) -> Stmt:
     """A sequence of statements, or of expressions evaluated for their side effects."""
     return _core.stmt_seq([evaluate(a) for a in args])
@@ -264,8 +300,8 @@ def stmt_list(stmt: Stmt) -> list[Stmt]:
     return stmt.seq if isinstance(stmt, SeqStmt) else [stmt]
 
 
-for _kind, _class in {"For": For, "Store": BufferStore, "Write": BufferStore, "Prefetch": Prefetch, "LetStmt": LetStmt, "If": IfThenElse, "Seq": SeqStmt, "Allocate": Allocate,
+for _kind, _class in {"For": For, "Store": BufferStore, "Write": BufferStore, "Prefetch": Prefetch, "LetStmt": LetStmt, "If": IfThenElse, "While": While, "Seq": SeqStmt, "Allocate": Allocate,
                       "CallExtern": Evaluate, "Block": Block, "Load": BufferLoad}.items():
     _core._set_loop_class(_kind, _class)
 
-__all__ = ["Allocate", "AttrStmt", "Block", "BlockRealize", "BufferLoad", "BufferStore", "Evaluate", "For", "ForKind", "IfThenElse", "LetStmt", "Prefetch", "SeqStmt", "Stmt", "stmt_list", "stmt_seq"]
+__all__ = ["Allocate", "AttrStmt", "Block", "BlockRealize", "BufferLoad", "BufferStore", "Evaluate", "For", "ForKind", "IfThenElse", "LetStmt", "Prefetch", "SeqStmt", "Stmt", "While", "stmt_list", "stmt_seq"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 from ... import _core
+from .stmt import Evaluate, evaluate
 
 
 def post_order_visit(stmt: typing.Any, fvisit: typing.Callable[[typing.Any], None]) -> None:
@@ -20,7 +21,22 @@ def pre_order_visit(stmt: typing.Any, fvisit: typing.Callable[[typing.Any], typi
 def ir_transform(stmt: typing.Any, preorder: typing.Any, postorder: typing.Any, only_enable: typing.Any = None) -> typing.Any:
     """Replaces nodes by what the functions return for them (None: unchanged). The result of `preorder` is not traversed; `postorder`
     gets a node after its children have been replaced. `only_enable`: kinds of nodes, ["tir.For"]."""
+    if only_enable is None or "tir.Call" in [str(k) for k in only_enable]:
+        whole = only_enable is None or "tir.Evaluate" in [str(k) for k in only_enable]
+        preorder, postorder = (f and _of_calls(f, whole) for f in (preorder, postorder))
     return _core.stmt_rewrite(stmt, preorder, postorder, only_enable)
+
+
+def _of_calls(f: typing.Any, whole: bool) -> typing.Any:
+    """f, which is given the call of a call statement, and where `whole` the statement, too."""
+    def both(node: typing.Any) -> typing.Any:
+        if not isinstance(node, Evaluate) or isinstance(node.value, int):
+            return f(node)
+        made = f(node.value)
+        if made is None:
+            return f(node) if whole else None
+        return evaluate(made)
+    return both
 
 
 def substitute(node: typing.Any, vmap: typing.Any) -> typing.Any:

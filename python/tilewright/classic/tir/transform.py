@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import typing
 
+from ... import _core
 from .function import LoopModule, PrimFunc
+from .stmt import Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, stmt_seq
+from .stmt_functor import ir_transform
 
 
 class PrimFuncPass:
@@ -66,8 +69,56 @@ def Filter(fcond: typing.Callable[[PrimFunc], bool]) -> typing.Callable[[LoopMod
     return lambda mod: LoopModule({name: f for name, f in mod.functions.items() if fcond(f)})
 
 
+def _kernel_pass(name: str, classic: str) -> PrimFuncPass:
+    """One of the compiler's own passes, over the kernels of a lowered schedule; a function of buffers is lowered to kernels first."""
+    return PrimFuncPass(lambda function, _mod, _context: PrimFunc._of(function._lowered.with_pass(name), attrs=function.attrs), 0, f"tir.{classic}")
+
+
+def Simplify() -> PrimFuncPass:  # noqa: N802
+    """Index arithmetic, conditions and trivial statements in their simplest form."""
+    return _kernel_pass("simplify", "Simplify")
+
+
+def UnrollLoop() -> PrimFuncPass:  # noqa: N802
+    """Replaces unrolled loops by their iterations."""
+    return _kernel_pass("unroll", "UnrollLoop")
+
+
+def VectorizeLoop(enable_vectorize: bool = True) -> PrimFuncPass:  # noqa: N802
+    """Replaces vectorized loops by vectors; without `enable_vectorize` they become serial ones."""
+    if enable_vectorize:
+        return _kernel_pass("vectorize", "VectorizeLoop")
+
+    def serial(op: typing.Any) -> typing.Any:
+        return For(op.loop_var, op.min, op.extent, ForKind.SERIAL, op.body) if op.kind == ForKind.VECTORIZED else None
+    return PrimFuncPass(lambda function, _mod, _context: function.with_body(ir_transform(function.body, None, serial, ["tir.For"])), 0, "tir.VectorizeLoop")
+
+
+def StorageRewrite() -> PrimFuncPass:  # noqa: N802
+    """Lets scratch memory that is not live at the same time share a place."""
+    return _kernel_pass("storage_rewrite", "StorageRewrite")
+
+
+def RemoveNoOp() -> PrimFuncPass:  # noqa: N802
+    """Removes statements without effect: values evaluated for nothing, and what contains nothing else."""
+    def empty(op: typing.Any) -> bool:
+        return isinstance(op, SeqStmt) and not len(op)
+
+    def kept(op: typing.Any) -> typing.Any:
+        nothing = stmt_seq()
+        if isinstance(op, Evaluate) and isinstance(op.value, _core.PrimExpr) and op.value._kind != "Extern":
+            return nothing
+        if isinstance(op, (For, LetStmt)) and empty(op.body):
+            return nothing
+        if isinstance(op, IfThenElse) and empty(op.then_case) and (op.else_case is None or empty(op.else_case)):
+            return nothing
+        return None
+    kinds = ["tir.Evaluate", "tir.For", "tir.LetStmt", "tir.IfThenElse"]
+    return PrimFuncPass(lambda function, _mod, _context: function.with_body(ir_transform(function.body, None, kept, kinds)), 0, "tir.RemoveNoOp")
+
+
 def __getattr__(name: str) -> typing.Any:
     raise AttributeError(f"tilewright.tir.transform has no '{name}': loops are lowered by the compiler's own passes; a pass of yours is written with prim_func_pass")
 
 
-__all__ = ["Apply", "Filter", "PrimFuncPass", "prim_func_pass"]
+__all__ = ["Apply", "Filter", "PrimFuncPass", "RemoveNoOp", "Simplify", "StorageRewrite", "UnrollLoop", "VectorizeLoop", "prim_func_pass"]

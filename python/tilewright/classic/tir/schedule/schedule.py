@@ -10,7 +10,7 @@ import typing
 
 from .... import _core
 from ..function import LoopModule, PrimFunc
-from ..stmt import loop_kind
+from ..stmt import loop_kind, statements_in
 from .tensor_intrin import TensorIntrin
 from .trace import BlockRV, ExprRV, Instruction, LoopRV, ScheduleError, Trace, _as_list
 
@@ -205,6 +205,20 @@ class Schedule:
     def get_consumers(self, block: BlockRV) -> list[BlockRV]:
         """The blocks that read what it writes."""
         return [BlockRV(name) for name in self._schedule.consumers(self._block(block))]
+
+    @_step
+    def get_child_blocks(self, block_or_loop: typing.Any) -> list[BlockRV]:
+        """The blocks directly in a block or a loop, in their order."""
+        found: list[str] = []
+
+        def look(node: typing.Any) -> None:
+            for child in statements_in(node):
+                if child._kind == "Block":
+                    found.append(child._fields[0])
+                else:
+                    look(child)
+        look(self.get(block_or_loop))
+        return [BlockRV(name) for name in found]
 
     @_step
     def split(self, loop: LoopRV, factors: typing.Any, preserve_unit_iters: bool = True) -> list[LoopRV]:
