@@ -290,6 +290,7 @@ void bind_build(nb::module_& m) {
       .def_rw("name", &Options::name)
       .def_rw("jobs", &Options::jobs)
       .def_rw("aot", &Options::aot)
+      .def_rw("classic_names", &Options::classic_names)
       .def_rw("system_lib", &Options::system_lib)
       .def_rw("device_targets", &Options::device_targets)
       .def(

@@ -275,6 +275,19 @@ ScriptRelation relation_of(nb::object relation) {
   };
 }
 
+// A gradient of Python: gradient(call, gradient of its result) returns those of the operands.
+ScriptGradient gradient_of(nb::object gradient) {
+  return [gradient](const Expr& call, const Expr& of_result) -> Result<std::vector<Expr>> {
+    nb::gil_scoped_acquire held;
+    std::vector<Expr> out;
+    for (nb::handle part : nb::list(gradient(wrap(call), wrap(of_result)))) {
+      if (!nb::isinstance<Expr>(part)) return Diagnostic(ErrorCode::kTypeMismatch, "its gradient is no expression");
+      out.push_back(nb::cast<const Expr&>(part));
+    }
+    return out;
+  };
+}
+
 OpDef& script_op(const std::string& name) {
   OpDef* op = find_script_op(name);
   if (!op) throw nb::value_error(("no script defined an operator " + name).c_str());
@@ -294,6 +307,12 @@ void bind_script_ops(nb::module_& m) {
   m.def("set_op_relation", [](const std::string& name, nb::object relation) {
     set_script_relation(script_op(name), relation_of(std::move(relation)));
   });
+  m.def(
+      "set_op_gradient",
+      [](const std::string& name, nb::object gradient) {
+        set_script_gradient(name, gradient.is_none() ? ScriptGradient() : gradient_of(std::move(gradient)));
+      },
+      any, any);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // Functions and modules in both directions: called from Python, and implemented in Python.
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "handles.h"
 
@@ -110,20 +112,44 @@ void fill(nb::handle object, tw_value* out) {
   *out = v;
 }
 
+// A function that is written in Python; `functions_of_python` has its handle.
+struct PythonFunction {
+  PyObject* callable = nullptr;
+  tw_function* function = nullptr;
+};
+std::unordered_set<const tw_function*>& functions_of_python() {  // guarded by Python's lock
+  static auto* functions = new std::unordered_set<const tw_function*>();
+  return *functions;
+}
+thread_local bool caller_is_python = false;
+
 int32_t call_python(void* context, const tw_value* args, int32_t count, tw_value* result) {
   return with_python([&] {
     nb::list list;
     for (int32_t i = 0; i < count; ++i) list.append(to_python(args[i], false));
-    nb::object returned = nb::steal(PyObject_CallObject(static_cast<PyObject*>(context), nb::tuple(list).ptr()));
+    const bool from_python = std::exchange(caller_is_python, false);  // for the calls that it makes
+    nb::object returned =
+        nb::steal(PyObject_CallObject(static_cast<PythonFunction*>(context)->callable, nb::tuple(list).ptr()));
+    caller_is_python = from_python;
     if (!returned.is_valid()) throw nb::python_error();
     fill(returned, result);
   });
 }
 
-void free_python(void* object) {
+void free_object(void* object) {
   if (!Py_IsInitialized()) return;  // the interpreter and its objects no longer exist
   nb::gil_scoped_acquire gil;
   Py_DECREF(static_cast<PyObject*>(object));
+}
+
+void free_python(void* context) {
+  auto* function = static_cast<PythonFunction*>(context);
+  if (Py_IsInitialized()) {  // else its objects no longer exist
+    nb::gil_scoped_acquire gil;
+    functions_of_python().erase(function->function);
+    Py_DECREF(function->callable);
+  }
+  delete function;
 }
 
 // Objects that travel as functions, by the function; guarded by Python's lock.
@@ -147,6 +173,11 @@ void free_held(void* context) {
 }
 
 nb::object call(const FunctionHandle& function, nb::args args) {
+  struct Restored {
+    bool before = caller_is_python;
+    ~Restored() { caller_is_python = before; }
+  } restored;
+  caller_is_python = functions_of_python().count(function.get()) != 0;
   Borrowed borrowed;
   std::vector<tw_value> values;
   for (nb::handle a : args) values.push_back(borrowed.value(a));
@@ -207,11 +238,14 @@ void check(int32_t status) {
 }
 
 FunctionHandle function_of(nb::handle callable) {
-  tw_function* out = nullptr;
-  check(tw_function_create(call_python, callable.ptr(), free_python, &out));
+  auto* made = new PythonFunction{callable.ptr(), nullptr};
+  check(tw_function_create(call_python, made, free_python, &made->function));
   callable.inc_ref();
-  return FunctionHandle(out);
+  functions_of_python().insert(made->function);
+  return FunctionHandle(made->function);
 }
+
+bool between_scripts() { return caller_is_python; }
 
 FunctionHandle held(nb::handle object) {
   auto* context = new tw_function*(nullptr);
@@ -290,7 +324,7 @@ void bind_functions(nb::module_& m) {
     c.type_key = type_key.c_str();
     c.get_function = python_get_function;
     c.save = nb::hasattr(kind, "save") ? python_save : nullptr;
-    c.free_context = free_python;
+    c.free_context = free_object;
     tw_module* out = nullptr;
     check(tw_module_create(&c, kind.ptr(), &out));
     kind.inc_ref();

@@ -32,6 +32,8 @@ inline constexpr int32_t kFirstRemoteDevice = 128;
 FunctionHandle function_of(nb::handle callable);
 // An object that has no form in the C interface travels as a function that nobody can call, and arrives as itself.
 FunctionHandle held(nb::handle object);
+// Whether both sides of the call in progress are Python: numbers and strings with a class of their own stay objects.
+bool between_scripts();
 nb::object held_object(const tw_function* function);  // null for other functions
 bool is_device(nb::handle object);                    // a tilewright.Device, which is also a tuple
 void bind_values(nb::module_& m);

@@ -270,7 +270,7 @@ void bind_modules(nb::module_& m) {
         for (const auto& c : constants) tensors.push_back(tensor_of(c));
         ParseOptions options;
         options.origin = origin;
-        options.open = true;
+        options.open = options.spans = true;
         return wrap(unwrap(parse_expression(text, tensors, options)));
       },
       nb::arg("text"), nb::arg("constants") = std::vector<ReadArray>(), nb::arg("origin") = "text");

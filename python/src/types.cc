@@ -5,6 +5,7 @@
 #include "loops.h"
 #include "relay.h"
 #include "relay/op.h"
+#include "relay/script_ops.h"
 #include "relay/structural.h"
 #include "relay/text_literal.h"
 #include "relay/unify.h"
@@ -366,6 +367,8 @@ void bind_types(nb::module_& m) {
             literals.push_back({name, std::move(literal), 0});
           }
         relay::Lexer lexer("", "attributes");
+        if (!attrs && !literals.empty() && relay::find_script_op(op))
+          return nb::cast(unwrap(relay::script_attributes(literals, lexer)));
         unwrap(relay::assign_attributes(attrs, op, literals, lexer));
         return attrs ? nb::cast(attrs) : nb::none();
       },

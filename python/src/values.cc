@@ -66,6 +66,11 @@ tw_value Borrowed::value(nb::handle object) {
   tw_value v{};
   v.kind = TW_NULL;
   if (object.is_none()) return v;
+  const bool has_class =
+      (PyLong_Check(object.ptr()) && !PyLong_CheckExact(object.ptr()) && !PyBool_Check(object.ptr())) ||
+      (PyFloat_Check(object.ptr()) && !PyFloat_CheckExact(object.ptr())) ||
+      (PyUnicode_Check(object.ptr()) && !PyUnicode_CheckExact(object.ptr()));
+  if (has_class && between_scripts() && is_own(object)) return value(objects_.emplace_back(nb::cast(held(object))));
   if (PyLong_Check(object.ptr())) {  // includes bool
     v.kind = TW_INT;
     v.as.i = nb::cast<int64_t>(nb::int_(object));
@@ -148,6 +153,8 @@ tw_value Borrowed::value(nb::handle object) {
     }
   }
   if (PyDict_CheckExact(object.ptr()) && map_type) return value(objects_.emplace_back(nb::borrow(map_type)(object)));
+  if (nb::hasattr(object, "_tvm_tcode") && nb::hasattr(object, "_tvm_handle"))
+    return value(objects_.emplace_back(object.attr("_tvm_handle")));  // a class that register_extension marked
   if (is_own(object)) return value(objects_.emplace_back(nb::cast(held(object))));
   if (PyIndex_Check(object.ptr())) {                             // includes numpy's integers
     nb::object index = nb::steal(PyNumber_Index(object.ptr()));  // fails for arrays of strings, for example

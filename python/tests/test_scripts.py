@@ -158,9 +158,9 @@ class Scripts(unittest.TestCase):
             print(len(m.run_individual(number=2, repeat=2, min_repeat_ms=1)) == len(json.loads(lib.get_graph_json())["nodes"]))
             m.exit()
             ''')
-        self.assertEqual([line for line in out if not line.startswith(("tw_", "Node", "----", "Total"))],
+        self.assertEqual([line for line in out if not line.startswith(("tvmgen_", "Node", "----", "Total"))],
                          ["True", "Report Graph True", "True", "True"])
-        self.assertTrue(any(line.startswith("tw_") for line in out))
+        self.assertTrue(any(line.startswith("tvmgen_") for line in out))
 
     def test_deploy_on_a_local_session(self):
         self.assertEqual(self.script('''

@@ -92,7 +92,7 @@ Result<Built> lower_optimized(Built built, const BuildOptions& options, const lo
   std::move(context.log.begin(), context.log.end(), std::back_inserter(built.passes));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
-  if (options.graph_in_c) name_packed_functions(options.name, &built.lowered);
+  if (options.graph_in_c || options.classic_names) name_packed_functions(options.name, &built.lowered);
   TW_TRY_STATUS(add_functions(options.functions, &built));
   if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;
   if (!options.bounds.empty()) built.lowered.plan.metadata[plan::kBoundsKey] = bounds_str(options.bounds);

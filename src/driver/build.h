@@ -67,7 +67,8 @@ struct BuildOptions {
                      // is planned for one thread.
   std::optional<AheadOfTime> ahead_of_time;
   std::optional<GraphInC> graph_in_c;
-  std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
+  bool classic_names = false;  // kernels are named as the classic stack does (name_packed_functions)
+  std::string kernel_cache;    // folder of compiled kernels (codegen/kernel_cache.h); empty: none
   // Keep the modules and unpacked weights in Built, for verification. With large models that takes several times the
   // memory.
   bool keep_modules = true;

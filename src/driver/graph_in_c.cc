@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/graph_in_c.h"
 
+#include <cctype>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
@@ -64,12 +67,19 @@ lower::MemoryOptions memory_of(const GraphInC&, const Target& target) {
 }
 
 void name_packed_functions(const std::string& model, lower::Lowered* lowered) {
-  const std::string own = "tw_";
-  for (size_t i = 0; i < lowered->kernels.size(); ++i) {
-    std::string& name = lowered->plan.kernels[i];
-    const std::string operators = name.starts_with(own) ? name.substr(own.size()) : name;
-    name = codegen::c_identifier(format("tvmgen_{}_fused_{}", model.empty() ? "default" : model, operators));
-    lowered->kernels[i].name = name;
+  constexpr size_t kLongest = 80;
+  const std::string prefix = codegen::c_identifier(format("tvmgen_{}_fused_", model.empty() ? "default" : model));
+  std::vector<std::string> operators(lowered->kernels.size());
+  for (const plan::Step& step : lowered->plan.steps)
+    if (step.kind == plan::StepKind::kKernel && operators[step.kernel].empty()) operators[step.kernel] = step.name;
+  std::map<std::string, int> uses;
+  for (size_t i = 0; i < operators.size(); ++i) {
+    std::string name = operators[i];
+    for (char& c : name)
+      if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+    if (name.size() > kLongest) name = format("{}_{}_", name.substr(0, kLongest), std::hash<std::string>{}(name));
+    const int before = uses[name]++;
+    lowered->plan.kernels[i] = lowered->kernels[i].name = prefix + (before ? format("{}_{}", name, before) : name);
   }
 }
 

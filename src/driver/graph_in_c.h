@@ -15,7 +15,7 @@ struct GraphInC {
 };
 
 lower::MemoryOptions memory_of(const GraphInC& options, const Target& target);
-// Names the kernels as functions of a program: tvmgen_<model>_fused_<operators>.
+// Names the kernels as the classic stack does: tvmgen_<model>_fused_<operators>.
 void name_packed_functions(const std::string& model, lower::Lowered* lowered);
 
 // The C file with the packed functions and the system library's table. Error: UnsupportedModel for what the C runtime

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "ir/attr_literal.h"
 
 namespace tilewright {
 std::string quoted(const std::string& v) {
@@ -70,6 +71,9 @@ std::vector<std::pair<std::string, std::string>> attr_texts(const AttrsRef& attr
 }
 
 std::string attr_text(const AttrValue& value) {
+  if (const auto* written = std::get_if<std::string>(&value);
+      written && !written->empty() && (*written)[0] == kLiteralAttr)
+    return written->substr(1);
   return std::visit([](const auto& v) { return text(v); }, value);
 }
 

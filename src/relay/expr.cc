@@ -20,6 +20,15 @@ Type type_of_function(const std::vector<Expr>& params, const Type& result, const
   return func_type(std::move(args), result, variables);
 }
 
+// The declared result counts where the body's type has gaps, where that is of a function of any types, and where it is
+// another type, which InferType refuses.
+const Type& result_of_function(const Type& declared, const Type& body) {
+  if (!declared) return body;
+  const auto* made = as_func(body);
+  const bool of_any_types = made && !made->variables.empty() && is_complete(declared);
+  return is_complete(body) && !of_any_types && types_agree(declared, body) ? body : declared;
+}
+
 Type type_of_match(const std::vector<Clause>& clauses) {
   for (const Clause& clause : clauses)
     if (is_complete(clause.body->type)) return clause.body->type;
@@ -53,12 +62,8 @@ Span make_span(std::string name) {
 
 ConstantNode::ConstantNode(Tensor d, Span s)
     : ExprNode(ExprKind::kConstant, type_of_constant(d), std::move(s)), data(std::move(d)) {}
-// The declared result counts where the body's type has gaps, and where it is another one, which InferType refuses.
 FunctionNode::FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s, std::vector<Type> v, const Type& declared)
-    : ExprNode(ExprKind::kFunction,
-               type_of_function(
-                   p, !declared || (is_complete(b->type) && types_agree(declared, b->type)) ? b->type : declared, v),
-               std::move(s)),
+    : ExprNode(ExprKind::kFunction, type_of_function(p, result_of_function(declared, b->type), v), std::move(s)),
       params(std::move(p)),
       body(std::move(b)),
       attrs(std::move(a)),

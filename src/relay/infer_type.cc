@@ -80,8 +80,11 @@ class Inference {
         std::vector<Type> args;
         for (const Expr& param : f.params) args.push_back(types_.at(param.get()));
         Type result = types_.at(f.body.get());
-        // The declared result type can determine gaps in the body's type.
-        TW_TRY_STATUS(join(result, unifier_.opened(as_func(e->type)->result), e));
+        // The declared result type can determine gaps in the body's type, and what a function takes that takes any
+        // types.
+        const Type declared = unifier_.opened(as_func(e->type)->result);
+        TW_TRY_STATUS(join(result, declared, e));
+        if (const auto* made = as_func(of(f.body)); made && !made->variables.empty()) result = declared;
         return set(e, func_type(std::move(args), std::move(result), f.type_variables));
       }
       case ExprKind::kTuple: {
@@ -101,7 +104,10 @@ class Inference {
         const auto& branch = *as<IfNode>(e);
         TW_TRY_STATUS(join(types_.at(branch.condition.get()), tensor_type({}, kBool), e));
         TW_TRY_STATUS(join(types_.at(branch.then_branch.get()), types_.at(branch.else_branch.get()), e));
-        return set(e, types_.at(branch.then_branch.get()));
+        // A function that takes any types has those of the one in the other branch.
+        const auto* then = as_func(of(branch.then_branch));
+        const bool any = then && !then->variables.empty();
+        return set(e, types_.at((any ? branch.else_branch : branch.then_branch).get()));
       }
       case ExprKind::kMatch: {
         const auto& match = *as<MatchNode>(e);

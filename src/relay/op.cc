@@ -243,7 +243,7 @@ Result<Expr> try_call(std::string_view op, std::vector<Expr> args, AttrsRef attr
     else if (std::strcmp(attrs->type_name(), fresh->type_name()) != 0)
       return Diagnostic(ErrorCode::kTypeMismatch,
                         format("its attributes are {}, not {}", fresh->type_name(), attrs->type_name()), def->name);
-  } else if (attrs) {
+  } else if (attrs && !find_script_op(def->name)) {
     return Diagnostic(ErrorCode::kTypeMismatch, format("it has no attributes, but got {}", attrs->type_name()),
                       def->name);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/script_ops.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@ struct ScriptOps {
   std::shared_mutex lock;
   std::map<std::string, OpDef, std::less<>> ops;  // records stay where they are
   std::map<const OpDef*, std::shared_ptr<const ScriptRelation>> relations;
+  std::map<std::string, std::shared_ptr<const ScriptGradient>, std::less<>> gradients;
   std::deque<std::string> texts;
 };
 ScriptOps& script_ops() {
@@ -46,6 +48,28 @@ OpDef* define_script_op(const std::string& name, const std::string& doc) {
 void set_script_relation(const OpDef& op, ScriptRelation relation) {
   std::unique_lock held(script_ops().lock);
   script_ops().relations[&op] = std::make_shared<const ScriptRelation>(std::move(relation));
+}
+
+void set_script_gradient(const std::string& op, ScriptGradient gradient) {
+  std::unique_lock held(script_ops().lock);
+  if (gradient)
+    script_ops().gradients[op] = std::make_shared<const ScriptGradient>(std::move(gradient));
+  else
+    script_ops().gradients.erase(op);
+}
+
+std::shared_ptr<const ScriptGradient> find_script_gradient(std::string_view op) {
+  std::shared_lock held(script_ops().lock);
+  auto it = script_ops().gradients.find(op);
+  return it == script_ops().gradients.end() ? nullptr : it->second;
+}
+
+ScriptAttrs::ScriptAttrs(std::vector<std::pair<std::string, AttrValue>> values) : values_(std::move(values)) {
+  std::sort(values_.begin(), values_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+}
+
+void ScriptAttrs::visit(AttrVisitor& visitor) {
+  for (auto& [name, value] : values_) std::visit([&](auto& v) { visitor.visit(name.c_str(), &v); }, value);
 }
 
 OpDef* find_script_op(std::string_view name) {

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/near_match.h"
 #include "relay/op.h"
+#include "relay/script_ops.h"
 #include "relay/text_parser.h"
 
 namespace tilewright::relay {
@@ -18,9 +19,9 @@ struct Infix {
   const char* op;
 };
 constexpr Infix kInfix[] = {
-    {"==", 1, "equal"},      {"!=", 1, "not_equal"},     {"<", 1, "less"}, {">", 1, "greater"},
-    {"<=", 1, "less_equal"}, {">=", 1, "greater_equal"}, {"+", 2, "add"},  {"-", 2, "subtract"},
-    {"*", 3, "multiply"},    {"/", 3, "divide"},
+    {"==", 1, "equal"},      {"!=", 1, "not_equal"},     {"<", 2, "less"}, {">", 2, "greater"},
+    {"<=", 2, "less_equal"}, {">=", 2, "greater_equal"}, {"+", 3, "add"},  {"-", 3, "subtract"},
+    {"*", 4, "multiply"},    {"/", 4, "divide"},
 };
 
 const Infix* infix_of(const Token& token) {
@@ -45,9 +46,7 @@ Result<Expr> TextParser::expression(int depth, int precedence) {
     if (!infix || infix->precedence <= precedence) return left;
     lexer_.next();
     Expr right = TW_TRY(expression(depth + 1, infix->precedence));
-    auto call = try_call(infix->op, {left, right}, {}, span_at(sign.begin));
-    if (!call.ok()) return placed(call.error(), sign.begin);
-    left = TW_TRY(made(*call, sign.begin));
+    left = TW_TRY(call_of(infix->op, {left, right}, {}, sign.begin));
   }
 }
 
@@ -192,9 +191,7 @@ Result<Expr> TextParser::negated(int depth) {
       negative.set_int(0, -number->data.at_int(0));
     return make_constant(std::move(negative), span_at(at));
   }
-  auto call = try_call("negative", {value}, {}, span_at(at));
-  if (!call.ok()) return placed(call.error(), at);
-  return made(*call, at);
+  return call_of("negative", {value}, {}, at);
 }
 
 Result<Expr> TextParser::parenthesised(int depth) {
@@ -264,10 +261,21 @@ Result<Expr> TextParser::operator_call(const Token& token, int depth) {
     if (!listed.ok()) return lexer_.error(args.listed->at, listed.error().message);
     attrs = *listed;
   }
-  TW_TRY_STATUS(assign_attributes(attrs, op->name, args.attrs, lexer_));
-  auto call = try_call(op->name, std::move(args.values), std::move(attrs), span_at(token.begin));
-  if (!call.ok()) return placed(call.error(), token.begin);
-  return made(*call, token.begin);
+  if (!attrs && !args.attrs.empty() && find_script_op(op->name))
+    attrs = TW_TRY(script_attributes(args.attrs, lexer_));
+  else
+    TW_TRY_STATUS(assign_attributes(attrs, op->name, args.attrs, lexer_));
+  return call_of(op->name, std::move(args.values), attrs, token.begin);
+}
+
+Result<Expr> TextParser::call_of(std::string_view op, std::vector<Expr> args, const AttrsRef& attrs, size_t at) {
+  auto call = try_call(op, args, attrs, span_at(at));
+  if (call.ok()) return made(*call, at);
+  // Of a text that is joined with others, operands of the wrong types are found when all is typed.
+  const bool of_types = call.error().code == ErrorCode::kTypeMismatch || call.error().code == ErrorCode::kShapeMismatch;
+  if (!options_.open || !of_types) return placed(call.error(), at);
+  const OpDef* def = find_op(op);
+  return made(make_node<CallNode>(make_node<OpNode>(def), std::move(args), attrs, incomplete_type(), span_at(at)), at);
 }
 
 // "Nil" is a call of a constructor without fields; "Cons"

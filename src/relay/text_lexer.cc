@@ -52,6 +52,12 @@ const std::vector<size_t>& Lexer::line_starts() const {
   return line_starts_;
 }
 
+std::string Lexer::since(size_t begin) {
+  std::string_view found = text_.substr(begin, peek().begin - begin);
+  while (!found.empty() && std::isspace(static_cast<unsigned char>(found.back()))) found.remove_suffix(1);
+  return std::string(found);
+}
+
 Diagnostic Lexer::error(size_t at, std::string message, ErrorCode code, std::string hint) const {
   return Diagnostic(code, std::move(message), place(at), std::move(hint));
 }

@@ -37,6 +37,8 @@ class Lexer {
   bool accept_comment_end();
   // Inside dimensions "//" is division; elsewhere it starts a comment.
   void set_in_dims(bool in_dims) { in_dims_ = in_dims; }
+  // The text from a position to the last token read.
+  std::string since(size_t begin);
   Diagnostic error(size_t at, std::string message, ErrorCode code = ErrorCode::kParseError,
                    std::string hint = {}) const;
   std::string place(size_t at) const;

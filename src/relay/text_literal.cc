@@ -7,6 +7,8 @@
 
 #include "base/format.h"
 #include "base/near_match.h"
+#include "ir/attr_literal.h"
+#include "relay/script_ops.h"
 
 namespace tilewright::relay {
 namespace {
@@ -197,6 +199,38 @@ Result<Literal> parse_literal(Lexer& lexer, int depth) {
       break;
   }
   return lexer.error(token.begin, format("{} stands where a value was expected", describe(token)));
+}
+
+Result<AttrValue> parse_attribute(Lexer& lexer, const std::string& name) {
+  const Token first = lexer.peek();
+  Lexer ahead = lexer;
+  auto literal = parse_literal(ahead);
+  if (literal.ok())
+    if (auto value = literal->as_attr()) {
+      lexer = ahead;
+      return *value;
+    }
+  if (!first.is("[") && !first.is("(") && !first.is("{") && !first.is_name("None"))
+    return lexer.error(first.begin, format("the attribute {} has a value of no known kind", name));
+  int open = 0;
+  do {
+    const Token token = lexer.next();
+    if (token.kind == Token::kEnd || token.kind == Token::kBad)
+      return lexer.error(token.begin, format("the attribute {} has no end", name));
+    if (token.is("[") || token.is("(") || token.is("{")) ++open;
+    if (token.is("]") || token.is(")") || token.is("}")) --open;
+  } while (open > 0);
+  return AttrValue(kLiteralAttr + lexer.since(first.begin));
+}
+
+Result<AttrsRef> script_attributes(const std::vector<NamedLiteral>& values, const Lexer& lexer) {
+  std::vector<std::pair<std::string, AttrValue>> out;
+  for (const NamedLiteral& each : values) {
+    auto value = each.value.as_attr();
+    if (!value) return lexer.error(each.at, format("the attribute {} has a value of no known kind", each.name));
+    out.emplace_back(each.name, std::move(*value));
+  }
+  return AttrsRef(make_node<ScriptAttrs>(std::move(out)));
 }
 
 Status assign_attributes(const AttrsRef& attrs, const std::string& op, const std::vector<NamedLiteral>& values,

@@ -29,6 +29,11 @@ struct NamedLiteral {
 };
 
 Result<Literal> parse_literal(Lexer& lexer, int depth = 0);
+// The value of a function's attribute: a literal, or the text (ir/attr_literal.h) of None, of a map `{"a"=1}` or of a
+// list of several kinds.
+Result<AttrValue> parse_attribute(Lexer& lexer, const std::string& name);
+// The attributes of a call of an operator that a script defines. Error: ParseError for a value of no known kind.
+Result<AttrsRef> script_attributes(const std::vector<NamedLiteral>& values, const Lexer& lexer);
 // Sets the named fields of `attrs` (a fresh struct, or null when the operator has none). Errors: ParseError for an
 // unknown name (with the nearest) or a value of the wrong kind.
 Status assign_attributes(const AttrsRef& attrs, const std::string& op, const std::vector<NamedLiteral>& values,

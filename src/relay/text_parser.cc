@@ -255,10 +255,7 @@ Result<TextParser::Header> TextParser::header(int depth) {
       if (lexer_.peek().is_name("meta") || lexer_.peek().is_name("VirtualDevice")) {
         out.attrs[token.text] = TW_TRY(virtual_device()).text();
       } else {
-        size_t value_at = lexer_.peek().begin;
-        auto value = TW_TRY(parse_literal(lexer_)).as_attr();
-        if (!value) return lexer_.error(value_at, format("the attribute {} has a value of no known kind", token.text));
-        out.attrs[token.text] = *value;
+        out.attrs[token.text] = TW_TRY(parse_attribute(lexer_, token.text));
       }
     } else {
       return unexpected(token, "a parameter or an attribute");

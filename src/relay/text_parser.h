@@ -110,6 +110,7 @@ class TextParser {
   Result<Expr> parenthesised(int depth);
   Result<Expr> named(const Token& token, int depth);
   Result<Expr> operator_call(const Token& token, int depth);
+  Result<Expr> call_of(std::string_view op, std::vector<Expr> args, const AttrsRef& attrs, size_t at);
   Result<Expr> constructor(const Expr& value, size_t at, int depth);
   Result<Expr> reference(const Token& token, int depth);
   Result<Expr> conditional(int depth);

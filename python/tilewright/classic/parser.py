@@ -18,8 +18,17 @@ def fromtext(source: str, source_name: str = "from_string") -> Any:
 
 def parse(source: str, source_name: str = "from_string", init_module: Any = None, init_meta_table: Mapping[str, Sequence[Any]] | None = None) -> Any:
     """As fromtext; the text may also use the functions of init_module, which are added to the module. meta[relay.Constant][i] is
-    init_meta_table["relay.Constant"][i] (likewise meta[VirtualDevice][i]) unless the text has a metadata section. Error: 303."""
+    init_meta_table["relay.Constant"][i] (likewise meta[VirtualDevice][i]) unless the text has a metadata section. `import "prelude.rly"` on a
+    line of its own adds a standard file. Error: 303."""
     from .relay import fromtext as read
+    imports = _IMPORT.findall(source)
+    if imports:
+        from .ir import IRModule
+        standard = IRModule()
+        for name in imports:
+            standard.import_from_std(name)
+        before, mark, after = _IMPORT.sub("", source).partition("#[metadata]")
+        source = f"{before}\n{standard}\n{mark}{after}"
     constants, devices = _metadata(init_meta_table)
     with _reported(source_name):
         if init_module is None:
@@ -27,6 +36,9 @@ def parse(source: str, source_name: str = "from_string", init_module: Any = None
         out = init_module.copy()
         out.update(_core.parse_module(source, constants, source_name, True, True, devices))
         return out._completed()
+
+
+_IMPORT = re.compile(r'^[ \t]*import[ \t]+"([^"\n]+)"[ \t]*;?[ \t]*$', re.MULTILINE)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import platform
 import sys
+from typing import Any
+
+from .registry import convert
+from .runtime.module import Module, create_module
 
 
 def libinfo() -> dict[str, str]:
@@ -24,4 +28,27 @@ def describe() -> None:
         print(f"  {name:<16}= {value}")
 
 
-__all__ = ["describe", "libinfo"]
+class FrontendTestModule(Module):
+    """A module whose functions are those of Python that a script gives it: `m["name"] = function`."""
+
+    def __init__(self, entry_name: str | None = None):
+        self._functions: dict[str, Any] = {}
+        super().__init__(create_module("frontend_test", self._functions)._handle)
+        if entry_name is not None:
+            self.entry_name = entry_name
+
+    def add_function(self, name: str, func: Any) -> None:
+        self._functions[name] = func
+
+    __setitem__ = add_function
+
+    def get_function(self, name: str, query_imports: bool = False) -> Any:
+        if name in self._functions:
+            return convert(self._functions[name])
+        return super().get_function(name, query_imports)
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        return name in self._functions
+
+
+__all__ = ["FrontendTestModule", "describe", "libinfo"]

@@ -4,11 +4,13 @@
 
 #include "base/checked.h"
 #include "base/format.h"
+#include "ir/attr_literal.h"
 #include "relay/classic/json.h"
 #include "relay/classic/json_nodes.h"
 #include "relay/classic/json_tensors.h"
 #include "relay/limits.h"
 #include "relay/op.h"
+#include "relay/script_ops.h"
 #include "relay/virtual_device.h"
 
 namespace tilewright::relay {
@@ -29,7 +31,8 @@ class JsonReader {
       out.functions["main"] = TW_TRY(expression(root));
       return out;
     }
-    if (kind != "IRModule") return json_error(format("the root is '{}', not a module or a function", kind), root);
+    if (kind != "IRModule" && kind != "relay.Module")
+      return json_error(format("the root is '{}', not a module or a function", kind), root);
     std::vector<int64_t> types = nodes_.list(nodes_.reference(root, "type_definitions"));
     for (size_t i = 0; i + 1 < types.size(); i += 2) TW_TRY_STATUS(definition(types[i + 1], &out));
     // Declares the types of all globals first, since functions may call each other in any order.
@@ -366,8 +369,7 @@ class JsonReader {
   Result<Expr> call_of(int64_t id, const std::vector<Expr>& kids) {
     std::vector<Expr> args(kids.begin() + 1, kids.end());
     if (const auto* op = as<OpNode>(kids[0]))
-      return try_call(op->def->name, std::move(args),
-                      TW_TRY(read_attributes(nodes_, *op->def, nodes_.reference(id, "attrs"))));
+      return try_call(op->def->name, std::move(args), TW_TRY(attributes_of(*op->def, nodes_.reference(id, "attrs"))));
     const auto* f = as_func(kids[0]->type);
     if (!f && kids[0]->type->kind != TypeKind::kIncomplete)
       return json_error(format("a value of type {} is called", type_str(kids[0]->type)), id);
@@ -376,16 +378,26 @@ class JsonReader {
     return call_function(kids[0], std::move(args));
   }
 
+  Result<AttrsRef> attributes_of(const OpDef& op, int64_t id) const {
+    if (!id || !find_script_op(op.name)) return read_attributes(nodes_, op, id);
+    const DictAttrs attrs = dictionary(id);
+    return AttrsRef(make_node<ScriptAttrs>(std::vector<std::pair<std::string, AttrValue>>(attrs.begin(), attrs.end())));
+  }
+  DictAttrs dictionary(int64_t id) const {
+    DictAttrs attrs;
+    const int64_t dict = nodes_.reference(id, "__dict__");
+    const std::vector<std::string> keys = nodes_.keys(dict);
+    const std::vector<int64_t> values = nodes_.list(dict);
+    for (size_t i = 0; i < std::min(keys.size(), values.size()); ++i)
+      if (auto value = attribute(values[i])) attrs[keys[i]] = *value;
+    return attrs;
+  }
+
   Result<Expr> function_of(int64_t id, const std::vector<Expr>& kids) {
     std::vector<Expr> params(kids.begin(), kids.end() - 1);
     for (const Expr& param : params)
       if (!as<VarNode>(param)) return json_error("a parameter is not a variable", id);
-    DictAttrs attrs;
-    int64_t dict = nodes_.reference(nodes_.reference(id, "attrs"), "__dict__");
-    std::vector<std::string> keys = nodes_.keys(dict);
-    std::vector<int64_t> values = nodes_.list(dict);
-    for (size_t i = 0; i < std::min(keys.size(), values.size()); ++i)
-      if (auto value = attribute(values[i])) attrs[keys[i]] = *value;
+    DictAttrs attrs = dictionary(nodes_.reference(id, "attrs"));
     std::vector<Type> variables = TW_TRY(types(nodes_.reference(id, "type_params"), 0));
     for (const Type& v : variables)
       if (!as_variable(v)) return json_error("a type parameter is not a type variable", id);
@@ -398,9 +410,13 @@ class JsonReader {
     std::string kind = nodes_.kind(id);
     if (kind == "runtime.String") return AttrValue(nodes_.text(id));
     if (kind == "IntImm")
-      if (auto value = JsonNodes::integer(nodes_.attr(id, "value"))) return AttrValue(*value);
+      if (auto value = JsonNodes::integer(nodes_.attr(id, "value"))) {
+        if (nodes_.attr(id, "dtype") == "bool") return AttrValue(*value != 0);
+        return AttrValue(*value);
+      }
     if (kind == "FloatImm")
       if (auto value = JsonNodes::real(nodes_.attr(id, "value"))) return AttrValue(*value);
+    if (kind.empty() || kind == "Map") return literal(id);
     if (kind != "Array") return std::nullopt;
     std::vector<int64_t> integers;
     std::vector<std::string> strings;
@@ -411,10 +427,36 @@ class JsonReader {
       else if (nodes_.kind(item) == "runtime.String")
         strings.push_back(nodes_.text(item));
       else
-        return std::nullopt;
+        return literal(id);
     }
-    if (!strings.empty()) return integers.empty() ? std::optional<AttrValue>(strings) : std::nullopt;
-    return AttrValue(integers);
+    if (!strings.empty() && !integers.empty()) return literal(id);
+    if (strings.empty()) return AttrValue(integers);
+    return AttrValue(strings);
+  }
+  // What no kind of AttrValue holds, as its text (ir/attr_literal.h); nothing if a part has none.
+  std::optional<AttrValue> literal(int64_t id) const {
+    auto text = literal_text(id, 0);
+    return text ? std::optional<AttrValue>(kLiteralAttr + *text) : std::nullopt;
+  }
+  std::optional<std::string> literal_text(int64_t id, int depth) const {
+    const std::string kind = nodes_.kind(id), value = nodes_.attr(id, "value"), dtype = nodes_.attr(id, "dtype");
+    if (depth > kMaxDepth) return std::nullopt;
+    if (kind.empty()) return "None";
+    if (kind == "runtime.String") return quoted(nodes_.text(id));
+    if (kind == "IntImm" && dtype == "bool") return value == "0" ? "False" : "True";
+    if (kind == "IntImm" && JsonNodes::integer(value)) return value + (dtype == "int64" ? "i64" : "");
+    if (kind == "FloatImm" && JsonNodes::real(value)) return value + (dtype == "float64" ? "f64" : "f");
+    if (kind != "Array" && kind != "Map") return std::nullopt;
+    const std::vector<std::string> keys = nodes_.keys(id);
+    const std::vector<int64_t> items = nodes_.list(id);
+    if (kind == "Map" && keys.size() != items.size()) return std::nullopt;
+    std::string out;
+    for (size_t i = 0; i < items.size(); ++i) {
+      auto part = literal_text(items[i], depth + 1);
+      if (!part) return std::nullopt;
+      out += (i ? ", " : "") + (kind == "Map" ? quoted(keys[i]) + "=" : "") + *part;
+    }
+    return kind == "Map" ? "{" + out + "}" : "[" + out + "]";
   }
 
   JsonNodes nodes_;

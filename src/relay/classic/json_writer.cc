@@ -4,9 +4,11 @@
 #include <unordered_map>
 
 #include "base/format.h"
+#include "ir/attr_literal.h"
 #include "relay/classic/json.h"
 #include "relay/classic/json_tensors.h"
 #include "relay/op.h"
+#include "relay/script_ops.h"
 
 namespace tilewright::relay {
 namespace {
@@ -357,10 +359,12 @@ class Writer {
     }
     return node("DictAttrs", {{"__dict__", ref(map(keys, values))}});
   }
-  int64_t item(bool v) { return integer(v); }
+  int64_t item(bool v) { return integer(v, "bool"); }
   int64_t item(int64_t v) { return integer(v, v == static_cast<int32_t>(v) ? "int32" : "int64"); }
   int64_t item(double v) { return node("FloatImm", {{"dtype", "float64"}, {"span", "0"}, {"value", real_text(v)}}); }
-  int64_t item(const std::string& v) { return string(v); }
+  int64_t item(const std::string& v) {  // a literal of None alone is no node; others are kept as their text
+    return v == std::string(1, kLiteralAttr) + "None" ? 0 : string(v);
+  }
   template <class T>
   int64_t item(const std::vector<T>& v) {
     std::vector<int64_t> ids;
@@ -406,6 +410,8 @@ class Writer {
   };
   int64_t attributes(const CallNode& c) {
     if (!c.attrs) return 0;
+    if (const auto* script = attrs_as<ScriptAttrs>(c.attrs))
+      return dictionary({script->values().begin(), script->values().end()});
     const auto* op = as<OpNode>(c.callee);
     FieldWriter writer(this, op && std::string_view(op->def->name) == "split");
     const_cast<AttrsNode*>(c.attrs.get())->visit(writer);  // the visitor does not modify

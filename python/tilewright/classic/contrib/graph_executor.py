@@ -7,7 +7,7 @@ from typing import Any
 
 from ..error import InvalidValue
 from ..registry import register_for_objects
-from ..runtime.container import Map
+from ..runtime.container import Map, ShapeTuple
 from ..runtime.module import BenchmarkResult, Module, load_module
 from ..runtime.ndarray import SESSION_STEP, Device, NDArray, as_array, as_dtype, cpu
 from ..runtime.profiling import Report
@@ -88,7 +88,7 @@ class GraphModule:
     def get_input_info(self) -> tuple[Map, Map]:
         """Shapes and dtypes of the inputs by name."""
         infos = self.module["get_input_info"]()
-        return Map((name, tuple(shape)) for name, shape, _ in infos), Map((name, dtype) for name, _, dtype in infos)
+        return Map((name, ShapeTuple(shape)) for name, shape, _ in infos), Map((name, dtype) for name, _, dtype in infos)
 
     def get_output(self, index: int | str, out: NDArray | None = None) -> NDArray:
         """A view of the output's memory, which the next run overwrites; or `out`, filled with its values."""
@@ -161,7 +161,7 @@ def create(graph_json_str: Any, libmod: Any = None, device: Any = None) -> Graph
     import json
 
     library = libmod if isinstance(libmod, Module) else load_module(libmod)
-    device = device[0] if isinstance(device, list) and device else device
+    graph_json_str, device = checked(graph_json_str, device)
     if not has_graph(library):
         from . import graph_of_kernels
         return GraphModule(graph_of_kernels.create(graph_json_str, library, device or cpu()))
@@ -172,6 +172,17 @@ def create(graph_json_str: Any, libmod: Any = None, device: Any = None) -> Graph
     if not same:
         raise InvalidValue("the graph JSON is of another library; machine code and graph of the classic stack cannot be run, compile the model again")
     return GraphModule(library["default"](device or cpu()))
+
+
+def checked(graph: Any, device: Any) -> tuple[str, Any]:
+    """The graph's text and the device. ValueError: one of them is something else."""
+    graph = getattr(graph, "_tvm_graph_json", graph)
+    if not isinstance(graph, (str, bytes)):
+        raise ValueError(f"Type {type(graph)} is not supported")
+    device = device[0] if isinstance(device, list) and device else device
+    if device is not None and not isinstance(device, Device):
+        raise ValueError("dev has to be the type of Device or a list of Device")
+    return str(graph, "utf-8") if isinstance(graph, bytes) else graph, device
 
 
 def _create(graph_json: str, library: Module, *places: int) -> Module:

@@ -30,9 +30,24 @@ class FunctionLibrary(BuiltLibrary):
 class FunctionFactory(ExecutorFactoryModule):
     """The exportable form of a FunctionLibrary."""
 
-    def __init__(self, built: Any, names: list[str], target: list[Target], runtime: Runtime):
-        super().__init__(built, names[0] if names else "default", target, Executor("graph"), runtime, None)
-        self.names = names
+    def __init__(self, functions: list[Any], options: Any, target: list[Target], runtime: Runtime):
+        self.names = [f.name for f in functions]
+        super().__init__(_core.build_functions(functions, options), self.names[0] if functions else "default", target, Executor("graph"), runtime, None)
+        self._functions, self._options = functions, options
+
+    def _joined(self) -> "FunctionFactory":
+        """With the functions of imported libraries of functions: they are in one file."""
+        own = [m for m in self._imports if isinstance(m, FunctionLibrary) and isinstance(m._factory, FunctionFactory)]
+        if not own or self._built is None:
+            return self
+        parts = [m._factory._joined() for m in own]
+        made = FunctionFactory([f for part in [self, *parts] for f in part._functions], self._options, self.target, self.runtime)
+        made._imports = [m for m in [*self._imports, *(i for part in parts for i in part._imports)] if m not in own]
+        made._static, made._linked = self._static, self._linked
+        return made
+
+    def export_library(self, file_name: Any, *args: Any, **kwargs: Any) -> str:
+        return ExecutorFactoryModule.export_library(self._joined(), file_name, *args, **kwargs)
 
     @property
     def module(self) -> FunctionLibrary:
@@ -117,7 +132,7 @@ def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = 
     options = PassContext.current().build_options(chosen)
     options.name = functions[0].name if functions else name
     options.system_lib = bool(runtime.attrs.get("system-lib") or chosen.attrs.get("system-lib"))
-    return FunctionFactory(_core.build_functions(functions, options), [f.name for f in functions], [chosen], runtime).module
+    return FunctionFactory(functions, options, [chosen], runtime).module
 
 
 def _register_kinds() -> None:

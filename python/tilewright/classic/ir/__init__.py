@@ -94,7 +94,7 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
         return _core.stmt_hash(node, map_free_vars)
     if hasattr(node, "structural_hash"):
         return node.structural_hash()
-    return _core.structural_hash(node, map_free_vars) if isinstance(node, _core.Expr) else of(str(node))
+    return _core.structural_hash(node, map_free_vars) if isinstance(node, _core.Expr) else of((str(node), str(getattr(node, "dtype", ""))))
 
 
 class _Numbers(dict):  # type: ignore[type-arg]
@@ -183,6 +183,8 @@ def make_node(type_key: str, **kwargs: Any) -> Any:
         return DictAttrs(kwargs)
     if type_key == "attrs.TestAttrs":
         return _test_attrs(kwargs)
+    if type_key == "Tensor":
+        return kwargs["op"].output(int(kwargs["value_index"]))
     if type_key in ("IntImm", "FloatImm"):
         return (IntImm if type_key == "IntImm" else FloatImm)(kwargs["dtype"], kwargs["value"])
     if type_key.startswith("relay.attrs."):

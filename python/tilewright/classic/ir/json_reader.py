@@ -14,6 +14,7 @@ from ..tir import FloatImm, IntImm, StringImm, expr as tir_expr
 from ..tir import SizeVar, Var as TirVar
 from ..tir.range import Range
 from .env_func import EnvFunc
+from .json_tensors import TensorReader
 from .json_values import RELAY
 from .ty import FuncType, GlobalTypeVar, IncompleteType, PointerType, PrimType, TensorType, TupleType, TypeCall, TypeKind, TypeVar
 
@@ -34,7 +35,7 @@ def is_value(text: str) -> bool:
         return False
 
 
-class _Reader:
+class _Reader(TensorReader):
     def __init__(self, graph: Any, relay: Callable[[str], Any]):
         self._graph, self._nodes, self._relay = graph, graph["nodes"], relay
         version = str(graph.get("attrs", {}).get("tvm_version", ""))

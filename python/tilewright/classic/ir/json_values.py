@@ -7,11 +7,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from ... import _core
 from ..runtime.container import Map, ShapeTuple
 from ..runtime.ndarray import Device
 from ..tir import StringImm, expr as tir_expr
 from ..tir import Var as TirVar
 from ..tir.range import Range
+from ..tir.reduction import IterVar
+from . import json_tensors
 from .env_func import EnvFunc
 from .ty import GlobalTypeVar, IncompleteType, PointerType, PrimType, TypeVar
 
@@ -32,15 +35,17 @@ class _Writer:
     def __init__(self, relay: Callable[[Any], str]):
         self.nodes: list[dict[str, Any]] = [{"type_key": ""}]
         self._relay = relay
-        self._variables: dict[int, int] = {}
+        self._known: dict[tuple[str, int], int] = {}
 
     def add(self, value: Any) -> int:
-        if isinstance(value, TirVar):  # a shared variable stays shared
-            if hash(value) in self._variables:
-                return self._variables[hash(value)]
-            self._variables[hash(value)] = len(self.nodes)
+        shared = isinstance(value, (TirVar, _core.Tensor, _core.Operation, IterVar))  # what is one stays one
+        key = (type(value).__name__, hash(value) if shared else 0)
+        if shared and key in self._known:
+            return self._known[key]
         node = self._node(value)
         self.nodes.append(node)
+        if shared:
+            self._known[key] = len(self.nodes) - 1
         return len(self.nodes) - 1
 
     def _node(self, value: Any) -> dict[str, Any]:
@@ -67,6 +72,10 @@ class _Writer:
             return {"type_key": "PrimType", "attrs": {"dtype": value.dtype, "span": "0"}}
         if isinstance(value, PointerType):
             return {"type_key": "PointerType", "attrs": {"element_type": str(self.add(value.element_type)), "storage_scope": value.storage_scope}}
+        if (tensors := json_tensors.node_of(self, value)) is not None:
+            return tensors
+        if isinstance(value, tir_expr.SizeVar):
+            return {"type_key": "tir.SizeVar", "attrs": {"dtype": value.dtype, "name": value.name, "span": "0", "type_annotation": "0"}}
         if isinstance(value, TirVar):
             return {"type_key": "tir.Var", "attrs": {"dtype": value.dtype, "name": value.name, "span": "0", "type_annotation": "0"}}
         if isinstance(value, tir_expr.PrimExpr):
@@ -115,7 +124,7 @@ def can_save(value: Any) -> bool:
     """Whether a value is written in this form, not as Relay."""
     from ..relay.expr import Attrs, DictAttrs, GlobalVar, Op
     from ..target import Target
-    return isinstance(value, (Attrs, Range, TypeVar, IncompleteType, Op, Target, GlobalVar, GlobalTypeVar, PrimType, PointerType, tir_expr.PrimExpr, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
+    return json_tensors.can_save(value) or isinstance(value, (Attrs, Range, TypeVar, IncompleteType, Op, Target, GlobalVar, GlobalTypeVar, PrimType, PointerType, tir_expr.PrimExpr, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
 
 
 def save(value: Any, relay: Callable[[Any], str]) -> str:

@@ -66,15 +66,35 @@ def _get_constructor(self: Any, tag: int) -> Any:
     raise InvalidValue(f"There is no constructor with the tag {tag}")
 
 
+_GRADIENT = """#[version = "0.0.5"]
+type GradCell[T] {
+  Raw(T),
+  One(fn () -> T),
+  Zero(fn () -> T),
+}
+
+def @FromGradCell[T](%g: GradCell[T]) -> T {
+  match (%g) {
+    Raw(%x) => %x,
+    One(%x) => %x(),
+    Zero(%x) => %x(),
+  }
+}
+"""
+
+
 def _import_from_std(self: Any, file_to_import: str) -> None:
-    """Imports a standard file. prelude.rly: List, Option, Tree and their functions. nat.rly: natural numbers. core.rly and gradient.rly
-    add nothing: operators need no aliases."""
+    """Imports a standard file. prelude.rly: List, Option, Tree and their functions. nat.rly: natural numbers. gradient.rly: the data
+    type of gradients that may be none. core.rly adds nothing: operators need no aliases."""
     if file_to_import == "nat.rly":
         from ..relay.testing.nat import TEXT
         self._update(_from_text(TEXT))
         return
-    if file_to_import not in ("prelude.rly", "core.rly", "gradient.rly"):
-        raise FileNotFoundError(f"there is no standard library file '{file_to_import}'; there are prelude.rly and nat.rly")
+    if file_to_import == "gradient.rly":
+        self._update(_from_text(_GRADIENT))
+        return
+    if file_to_import not in ("prelude.rly", "core.rly"):
+        raise FileNotFoundError(f"there is no standard library file '{file_to_import}'; there are prelude.rly, nat.rly and gradient.rly")
     if file_to_import == "prelude.rly":
         self._update(self._with_prelude())
 
@@ -141,10 +161,13 @@ for _name, _value in {
 class _Kind(type):
     """Makes `isinstance(x, IRModule)` true for graph modules and for modules of loop functions."""
 
-    def __call__(cls, functions: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, functions: Any = None, type_definitions: Any = None, attrs: Mapping[str, Any] | None = None) -> Any:
         if isinstance(functions, Mapping) and any(isinstance(f, PrimFunc) for f in functions.values()):
             return LoopModule({getattr(name, "name_hint", name): f for name, f in functions.items()})
-        return _Graph(*([] if functions is None else [functions]), *args, **kwargs)
+        made = _Graph() if functions is None and type_definitions is None else _Graph(functions, type_definitions)
+        for key, value in (attrs or {}).items():
+            made = made.with_attr(key, value)
+        return made
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, (_Graph, LoopModule))

@@ -25,6 +25,10 @@ Type.span = None
 Type.type_constraints = []
 
 
+def _listed(parts: Any) -> str:
+    return f"[{', '.join(map(repr, parts))}]"
+
+
 class TensorType(Type):
     """`TensorType((1, 3, 224, 224), "float32")`; a dimension is an integer, `relay.Any()` or a symbol."""
 
@@ -44,6 +48,9 @@ class TensorType(Type):
         """The shape as integers. TypeError if a dimension is not constant."""
         return tuple(int(d) for d in self.shape)
 
+    def __repr__(self) -> str:
+        return f"TensorType([{', '.join(map(str, self.shape))}], {self.dtype})"
+
 
 class TupleType(Type):
     def __init__(self, fields: Sequence[Any] = ()):
@@ -52,6 +59,9 @@ class TupleType(Type):
     @property
     def fields(self) -> list[Any]:
         return self._fields[0]
+
+    def __repr__(self) -> str:
+        return f"TupleTypeNode({_listed(self.fields)})"
 
 
 class FuncType(Type):
@@ -64,12 +74,18 @@ class FuncType(Type):
     type_params = property(lambda self: self._fields[2])
     type_constraints = property(lambda self: self.__dict__.get("_constraints", []))  # only those given here: inference adds none
 
+    def __repr__(self) -> str:
+        return f"FuncType({_listed(self.type_params)}, {_listed(self.arg_types)}, {self.ret_type!r}, {_listed(self.type_constraints)})"
+
 
 class RelayRefType(Type):
     def __init__(self, value: Any):
         super().__init__(_core.reference_type(value))
 
     value = property(lambda self: self._fields[0])
+
+    def __repr__(self) -> str:
+        return f"RelayRefTypeNode({self.value!r})"
 
 
 # Kinds of type variables, kept here because the compiler does not use them.
@@ -96,6 +112,9 @@ class TypeVar(Type):
     def __call__(self, *args: Any) -> "TypeCall":
         raise TypeError("a type variable takes no arguments")
 
+    def __repr__(self) -> str:
+        return f"TypeVar({self.name_hint}, {self.kind})"
+
 
 class IncompleteType(Type):
     """A type that is not known yet; as in the classic interface each equals only itself."""
@@ -116,13 +135,16 @@ class TypeCall(Type):
 
     def __init__(self, func: Any, args: Sequence[Any]):
         super().__init__(_core.data_type(func if isinstance(func, str) else func.name_hint, list(args)))
-        self._called = func if isinstance(func, GlobalTypeVar) else None  # its kind is not part of the type itself
+        self._called = func if isinstance(func, (GlobalTypeVar, TypeVar)) else None  # its kind is not part of the type itself
 
     @property
     def func(self) -> "GlobalTypeVar":
         return self.__dict__.get("_called") or GlobalTypeVar(self._fields[0])
 
     args = property(lambda self: self._fields[1])
+
+    def __repr__(self) -> str:
+        return f"TypeCallNode({self.func!r}, {_listed(self.args)})"
 
 
 class GlobalTypeVar(Type):
@@ -140,6 +162,9 @@ class GlobalTypeVar(Type):
     def same_as(self, other: object) -> bool:
         """Names of data types are compared by name."""
         return isinstance(other, GlobalTypeVar) and self.name_hint == other.name_hint
+
+    def __repr__(self) -> str:
+        return f"GlobalTypeVar({self.name_hint}, {self.kind})"
 
 
 for _kind, _class in (("Tensor", TensorType), ("Tuple", TupleType), ("Func", FuncType), ("Reference", RelayRefType), ("Variable", TypeVar),
@@ -243,6 +268,12 @@ class TypeRelation(TypeConstraint):
 
     def structural_hash(self) -> int:
         return hash((self.func, self.num_inputs, len(self.args)))
+
+    def __eq__(self, other: object) -> bool:
+        return self.structurally_equals(other)
+
+    def __hash__(self) -> int:
+        return self.structural_hash()
 
     def same_as(self, other: Any) -> bool:
         return self is other

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ... import _core
 from ..runtime.container import Array
 from ..tir import IntImm
+from .attr_literals import from_attr, is_literal
 from .places import PARAMS, RESULT
 
 
@@ -29,6 +30,8 @@ def _attrs_getattr(self: Any, name: str) -> Any:
 
 def as_classic(value: Any) -> Any:
     """An attribute's value in classic form: numbers have a `value`, lists compare equal to tuples of the same numbers."""
+    if isinstance(value, str):
+        return from_attr(value) if is_literal(value) else value
     if isinstance(value, bool) or not isinstance(value, (int, list, tuple)):
         return value
     if isinstance(value, int):
@@ -124,4 +127,9 @@ class DictAttrs(dict):
         return str(self[key])
 
 
-__all__ = ["AttrFieldInfo", "Attrs", "DictAttrs", "as_classic"]
+def of_call(attrs: Any) -> Any:
+    """A call's attributes; those of an operator that a script defines are a DictAttrs."""
+    return DictAttrs(attrs._fields) if isinstance(attrs, Attrs) and attrs._type_key == "DictAttrs" else attrs
+
+
+__all__ = ["AttrFieldInfo", "Attrs", "DictAttrs", "as_classic", "of_call"]

@@ -125,7 +125,7 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
     _core.add_functions(options, own_loops)
     add_generators(options, module)
     options.name, options.kernel_cache, options.aot = mod_name, cache_folder(kernel_cache), executor.name == "aot"
-    options.device_targets = _device_targets(targets)
+    options.device_targets, options.classic_names = _device_targets(targets), not in_c
     options.system_lib = bool(runtime.attrs.get("system-lib") or _processor(targets).attrs.get("system-lib"))
     if in_c:
         _set_ahead_of_time(options, executor, workspace, constants, context.config)

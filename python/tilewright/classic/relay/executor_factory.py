@@ -70,6 +70,11 @@ class BuiltLibrary(Module):
 
     format, is_dso_exportable = "o", True
 
+    @property
+    def type_key(self) -> str:
+        """Of the code that was generated: llvm, c or stackvm."""
+        return "stackvm" if self._factory.makes_byte_code else "c" if self._factory.makes_source else "llvm"
+
     def get_function(self, name: str, query_imports: bool = False) -> Any:
         """The function of this name, among them the queries that classic code modules answer (get_func_names, get_const_vars,
         _get_target_string)."""

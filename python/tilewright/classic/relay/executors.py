@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from ... import _core
 from ..ir.ty import FuncType, RelayRefType, TupleType, TypeCall, TypeVar
 from ..runtime.container import ADT
@@ -41,6 +43,7 @@ class _Executor:
         module = module._completed()._with_distinct_parameters()
         names = [p.name_hint for p in module["main"].params]
         module, fields = _with_tensor_parameters(module)
+        dtypes = {p.name_hint: getattr(p.checked_type, "dtype", "") for p in module["main"].params}
         run = self._function(module) if all(map(_is_tensor, module["main"].params)) else self._function_of_values(module)
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -53,7 +56,7 @@ class _Executor:
             if missing or len(inputs) > len(names):
                 raise ValueError(f"main takes ({', '.join(names)}); " + (f"{', '.join(missing)} is missing" if missing else "another name was given"))
             for name, parts in fields.items():
-                inputs.update(zip(parts, _flat(inputs.pop(name))))
+                inputs.update((part, _exact(value, dtypes[part])) for part, value in zip(parts, _flat(inputs.pop(name))))
             return run(inputs)
         return call() if now else call
 
@@ -109,6 +112,15 @@ def _value(given: Any) -> Any:
     if isinstance(given, Tuple):
         return tuple(_value(f) for f in given.fields)
     return type(given)(_value(f) for f in given) if type(given) in (list, tuple) else given
+
+
+def _exact(value: Any, dtype: str) -> Any:
+    """An integer tensor in another integer dtype that holds all its values; others are as given, for the program to refuse."""
+    array = as_array(value)
+    if array.dtype.kind not in "iu" or not dtype.startswith(("int", "uint")) or str(array.dtype) == dtype:
+        return value
+    made = array.astype(dtype)
+    return made if np.array_equal(made, array) else value
 
 
 def _flat(value: Any) -> list[Any]:

@@ -13,10 +13,11 @@ import numpy as np
 from ... import _core
 from ..ir.ty import TensorType, TypeCall
 from ..runtime.ndarray import NDArray, as_array
-from .attrs import AttrFieldInfo, Attrs, DictAttrs, as_classic
+from .attrs import AttrFieldInfo, Attrs, DictAttrs, as_classic, of_call
+from .node_text import node_text
 from .places import place_of_result, placed_params, places, with_places
 from .script_ops import ScriptOp
-from .span import SourceName, Span
+from .span import SourceName, Span, comments_of
 
 
 class Expr(_core.Expr):
@@ -120,8 +121,8 @@ class Expr(_core.Expr):
             return _core.Expr.__str__(self)
         free = free_vars(self)
         whole = self if isinstance(self, Function) and not free else Function(free, self)
-        if annotate is None and not all(e._typed or isinstance(e, Op) for e in _core.post_order(whole)):
-            annotate = lambda _: ""  # types are only shown where inference has found them all  # noqa: E731
+        if annotate is None:
+            annotate = comments_of(_core.post_order(whole))
         text = to_module(whole).astext(show_meta_data, annotate)
         version, rest = text.split("\n", 1)
         head, rest = rest.split(" {\n", 1)
@@ -140,7 +141,7 @@ class Expr(_core.Expr):
             return _core.Expr.__str__(self)
 
     def __repr__(self) -> str:
-        return _core.Expr.__str__(self)
+        return node_text(self) or _core.Expr.__str__(self)
 
 
 RelayExpr = ExprWithOp = Expr  # classic names
@@ -208,6 +209,9 @@ class Op(Expr, ScriptOp):
     def __hash__(self) -> int:
         return hash(self.name)
 
+    def same_as(self, other: object) -> bool:
+        return isinstance(other, Op) and self == other
+
     @staticmethod
     def list_op_names() -> list[str]:
         return _core.op_names()
@@ -237,8 +241,6 @@ class Op(Expr, ScriptOp):
     def __str__(self) -> str:
         return self.name
 
-    __repr__ = __str__
-
 
 class Call(Expr):
     """A call of an operator (or its name), or of a function-valued expression."""
@@ -253,7 +255,7 @@ class Call(Expr):
 
     op = property(lambda self: self._part(0))
     args = property(lambda self: self._part(1))
-    attrs = property(lambda self: self._part(2))
+    attrs = property(lambda self: of_call(self._part(2)))
 
     @property
     def type_args(self) -> list[Any]:

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..target.virtual_device import VirtualDevice
+from .attr_literals import to_attr
 
 RESULT, PARAMS = "virtual_device", "param_virtual_devices"
 
 
 def with_places(attrs: Mapping[str, Any] | None, params: Sequence[Any]) -> dict[str, Any]:
     """Adds to a function's attributes the devices of its parameters."""
-    out = dict(attrs or {})
+    out = {name: to_attr(value) for name, value in (attrs or {}).items()}
     places = [p.__dict__.get("_virtual_device") for p in params]
     if any(places):
         out[PARAMS] = ["" if p is None else p.text for p in places]

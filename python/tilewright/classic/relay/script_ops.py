@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import _core
 from ..ir.ty import TensorType
-from .attrs import AttrFieldInfo
+from .attrs import AttrFieldInfo, of_call
 
 
 def _broadcast(types: list[Any], _: Any) -> Any:
@@ -36,7 +36,7 @@ def _asked(function: Callable[[list[Any], Any], Any]) -> Callable[[list[Any], An
     """The function; what it raises is a TVMError, too."""
     def ask(types: list[Any], attrs: Any) -> Any:
         try:
-            return function(types, attrs)
+            return function(types, of_call(attrs))
         except _core.Error:
             raise
         except Exception as error:
@@ -111,7 +111,7 @@ class ScriptOp:
         register(self.name, "support_level", int(level))
 
     def set_attrs_type_key(self, key: str) -> None:
-        """Only kept; calls of such operators have no attributes."""
+        """Only kept; calls of such operators take attributes of any name."""
         from .op.registry import register
         register(self.name, "attrs_type_key", key)
 

@@ -34,3 +34,20 @@ class Span(str):
     @property
     def source_name(self) -> SourceName:
         return SourceName(re.sub(r":-?\d+:-?\d+$", "", self))
+
+
+def comments_of(nodes: Any) -> Any:
+    """How text comments its nodes if not by their types: types are only shown where inference has found them all, and the source that a
+    script or a model gave a node (no place of a text) where there is one. None: by their types."""
+    named = any(n._span and not _PLACE.search(n._span) for n in nodes)
+    typed = all(n._typed or type(n).__name__ == "Op" for n in nodes)
+    if typed and not named:
+        return None
+
+    def comment(node: Any) -> str:
+        words = ([f"ty={node._type}"] if typed and node._typed else []) + ([f"from {node._span}"] if node._span and not _PLACE.search(node._span) and "*/" not in node._span else [])
+        return f" /* {' '.join(words)} */" if words else ""
+    return comment
+
+
+_PLACE = re.compile(r":-?\d+:-?\d+$")

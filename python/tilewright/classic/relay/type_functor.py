@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .adt import Constructor, TypeData
-from ..ir.ty import FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, TypeCall, TypeVar
+from ..ir.ty import FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, TypeCall, TypeRelation, TypeVar
 
 _METHODS = ((TypeVar, "visit_type_var"), (IncompleteType, "visit_incomplete_type"), (TensorType, "visit_tensor_type"), (FuncType, "visit_func_type"),
-            (TupleType, "visit_tuple_type"), (RelayRefType, "visit_ref_type"), (GlobalTypeVar, "visit_global_type_var"), (TypeCall, "visit_type_call"), (TypeData, "visit_type_data"))
+            (TupleType, "visit_tuple_type"), (RelayRefType, "visit_ref_type"), (GlobalTypeVar, "visit_global_type_var"), (TypeCall, "visit_type_call"), (TypeData, "visit_type_data"),
+            (TypeRelation, "visit_type_relation"))
 
 
 class TypeFunctor:
@@ -54,6 +55,11 @@ class TypeVisitor(TypeFunctor):
                 self.visit(field)
 
 
+    def visit_type_relation(self, tr: TypeRelation) -> None:
+        for arg in tr.args:
+            self.visit(arg)
+
+
 class TypeMutator(TypeFunctor):
     """Rebuilds a type; the default methods return it unchanged."""
 
@@ -77,6 +83,9 @@ class TypeMutator(TypeFunctor):
     def visit_type_data(self, td: TypeData) -> Any:
         made = [Constructor(c.name_hint, [self.visit(f) for f in c.inputs], td.header) for c in td.constructors]
         return TypeData(self.visit(td.header), [self.visit(v) for v in td.type_vars], made)
+
+    def visit_type_relation(self, tr: TypeRelation) -> Any:
+        return TypeRelation(tr.func, [self.visit(a) for a in tr.args], tr.num_inputs, tr.attrs)
 
 
 __all__ = ["TypeFunctor", "TypeMutator", "TypeVisitor"]

@@ -71,6 +71,11 @@ class String(str):
     def startswith(self, prefix: Any, *rest: Any) -> bool:
         return str.startswith(self, prefix, *rest)
 
+    def same_as(self, other: object) -> bool:
+        return self is other
+
+    __tvm_object__ = property(lambda self: self)
+
 
 class Array(list):
     """A list, under its classic name; also compares equal to tuples."""

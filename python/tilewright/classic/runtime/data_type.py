@@ -9,6 +9,11 @@ class DataTypeCode:
     INT, UINT, FLOAT, HANDLE, BFLOAT = range(5)
 
 
+class ArgTypeCode:
+    """Kinds of arguments of packed functions."""
+    INT, UINT, FLOAT, HANDLE, NULL, TVM_TYPE, DLDEVICE, DLTENSOR_HANDLE, OBJECT_HANDLE, MODULE_HANDLE, PACKED_FUNC_HANDLE, STR, BYTES, NDARRAY_HANDLE, OBJECT_RVALUE_REF_ARG, EXT_BEGIN = range(16)
+
+
 _CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4}
 
 
@@ -30,4 +35,4 @@ class DataType(str):
         return made
 
 
-__all__ = ["DataType", "DataTypeCode"]
+__all__ = ["ArgTypeCode", "DataType", "DataTypeCode"]

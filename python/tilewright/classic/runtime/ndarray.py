@@ -115,6 +115,8 @@ class NDArray:
         self.device = device
 
     ctx = property(lambda self: self.device)
+    _tvm_handle = property(lambda self: self)  # what a class of register_extension passes on
+    is_view = False  # all own their memory, or keep its owner alive
 
     @staticmethod
     def _of_remote(tensor: Any) -> Any:

@@ -2,6 +2,7 @@
 """Profiling reports in the classic form."""
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any, NamedTuple
 
@@ -38,14 +39,22 @@ class Ratio(NamedTuple):
 _JSON = {Duration: "microseconds", Count: "count", Percent: "percent", Ratio: "ratio"}
 
 
+_LEFT = ("Name", "Device", "Argument Shapes", "Operators", "Hash")
+
+
 def _to_json(value: Any) -> dict[str, Any]:
     kind = _JSON.get(type(value))
-    return {"string": str(value)} if kind is None else {kind: value[0]}
+    return {"string": str(value)} if kind is None else {kind: value[0] if kind == "count" else float(value[0])}
 
 
 def _from_json(value: dict[str, Any]) -> Any:
     (kind, plain), = value.items()
     return next((made(plain) for made, name in _JSON.items() if name == kind), plain)
+
+
+def _hash(*parts: str) -> str:
+    """What tells kernels of a name apart, and is the same in every process."""
+    return hashlib.blake2b("|".join(parts).encode(), digest_size=8).hexdigest()
 
 
 class Report:
@@ -65,7 +74,7 @@ class Report:
         given = json.loads(text)
         total = given["total_us"] or 1.0
         calls = [{"Name": step["kernel"], "Duration (us)": Duration(step["mean_us"]), "Percent": Percent(100 * step["mean_us"] / total), "Device": "cpu0",
-                  "Count": Count(1), "Argument Shapes": step["shapes"], "Operators": step["name"], "Nodes": step["source"],
+                  "Count": Count(1), "Argument Shapes": step["shapes"], "Operators": step["name"], "Nodes": step["source"], "Hash": _hash(step["kernel"], step["shapes"], step["implementation"]),
                   "Implementation": step["implementation"], "FLOPs": Count(int(step["flops"])),
                   "GFLOP/s": Ratio(step["flops"] / step["min_us"] * 1e-3 if step["min_us"] else 0.0)} for step in given["steps"]]
         metrics = {"cpu0": {"Duration (us)": Duration(given["total_us"]), "Percent": Percent(100.0), "Device": "cpu0", "Count": Count(1)}}
@@ -77,7 +86,7 @@ class Report:
         """From the steps of a VM program in execution order: name, source, nanoseconds."""
         total = sum(ns for *_, ns in steps) / 1e3
         calls = [{"Name": name, "Duration (us)": Duration(ns / 1e3), "Percent": Percent(100 * ns / 1e3 / (total or 1.0)), "Device": "cpu0", "Count": Count(1),
-                  "Nodes": source} for name, source, ns in steps]
+                  "Nodes": source, "Hash": _hash(name, source)} for name, source, ns in steps]
         metrics = {"cpu0": {"Duration (us)": Duration(total), "Percent": Percent(100.0), "Device": "cpu0", "Count": Count(1)}}
         known = {"Number of threads": Count(threads)} if threads else {}  # 0: one per core
         return cls(calls, metrics, {**known, "Executor": "VM", "Target": target}, trace, table)
@@ -105,11 +114,11 @@ class Report:
                 if name in rows[0]:
                     sums[name] = type(rows[0][name])(sum(row[name][0] for row in rows))
             rows += [sums, *({"Name": "Total", **{k: v for k, v in m.items() if k != "Name"}} for m in self.device_metrics.values())]
-        columns = ["Name", "Duration (us)", "Percent", "Device", "Count", "Argument Shapes", "Operators", "GFLOP/s"]
+        columns = ["Name", "Duration (us)", "Percent", "Device", "Count", "Argument Shapes", "Operators", "Hash", "GFLOP/s"]
         columns = [c for c in columns if any(c in row for row in rows)]
         cells = [columns, *([str(row.get(c, "")) for c in columns] for row in rows)]
         widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
-        lines = ["  ".join(f"{cell:<{w}}" if i in (0, 3, 5, 6) else f"{cell:>{w}}" for i, (cell, w) in enumerate(zip(line, widths))).rstrip() for line in cells]
+        lines = ["  ".join(f"{cell:<{w}}" if columns[i] in _LEFT else f"{cell:>{w}}" for i, (cell, w) in enumerate(zip(line, widths))).rstrip() for line in cells]
         return "\n".join(lines + ["", "Configuration", "-------------", *(f"{k}: {v}" for k, v in self.configuration.items())])
 
     def csv(self) -> str:

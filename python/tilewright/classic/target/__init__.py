@@ -15,7 +15,7 @@ from ... import _core
 from ..error import InvalidTarget
 from ...model import error_of
 from ..runtime.container import convert_to_object
-from .kinds import COMMON, DEFAULTS, DEVICES, KINDS, TAGS
+from .kinds import BOARDS, CHIPS, COMMON, DEFAULTS, DEVICES, KINDS, TAGS
 
 _current: contextvars.ContextVar[tuple["Target", ...]] = contextvars.ContextVar("target", default=())
 # Kinds with a code generator, and their attributes that affect the code; other attributes are kept but ignored. C code is portable, with
@@ -434,15 +434,11 @@ def bifrost(model: str = "unknown", options: Any = None) -> Target:
     return _named("opencl", "bifrost", model, options)
 
 
-_BOARDS = {"pixel2": "aarch64-linux-android", "mate10": "aarch64-linux-android", "mate10pro": "aarch64-linux-android", "p20": "aarch64-linux-android",
-           "p20pro": "aarch64-linux-android", "rasp3b": "armv7l-linux-gnueabihf", "rasp4b": "armv8l-linux-gnueabihf", "rasp4b64": "aarch64-linux-gnu",
-           "rk3399": "aarch64-linux-gnu", "pynq": "armv7a-linux-eabi", "ultra96": "aarch64-linux-gnu", "jetson-tx2": "aarch64-linux-gnu"}
-
-
 def arm_cpu(model: str = "unknown", options: Any = None) -> Target:
     """A board by its name; for others use `Target("llvm -mtriple=... -mcpu=...")`."""
-    triple = f" -mtriple={_BOARDS[model]} -mattr=+neon" if model in _BOARDS else ""
-    return _named("llvm" + triple, "arm_cpu", model, options)
+    triple = f" -mtriple={BOARDS[model]} -mattr=+neon" if model in BOARDS else ""
+    cpu = " -mcpu=cortex-a72" if model in ("rasp4b", "rasp4b64") else ""
+    return _named("llvm" + triple + cpu, "arm_cpu", CHIPS.get(model, model), options)
 
 
 def rasp(options: Any = None) -> Target:

@@ -52,16 +52,16 @@ class _Dispatcher:
     """The decorated function: with keys it is a decorator that registers another function, `@f.register(["gpu"])`; calling it dispatches
     by target."""
 
-    def __init__(self, default: Callable[..., Any], func: GenericFunc):
+    def __init__(self, default: Callable[..., Any], func: GenericFunc, override: bool):
         functools.update_wrapper(self, default)
-        self.fdefault, self.generic_func_node = default, func
+        self.fdefault, self.generic_func_node, self._override = default, func, override
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.generic_func_node.get_packed_func()(*args, **kwargs)
 
-    def register(self, key: str | Sequence[str], func: Callable[..., Any] | None = None, override: bool = True) -> Any:
+    def register(self, key: str | Sequence[str], func: Callable[..., Any] | None = None, override: bool | None = None) -> Any:
         def store(chosen: Callable[..., Any]) -> Callable[..., Any]:
-            self.generic_func_node.register(chosen, key, override)
+            self.generic_func_node.register(chosen, key, self._override if override is None else override)
             return chosen
         return store if func is None else store(func)
 
@@ -77,7 +77,7 @@ def generic_func(fdefault: Callable[..., Any]) -> Any:
     """Decorator: makes a function generic, so that others can be registered for target keys."""
     func = GenericFunc(fdefault.__name__)
     func.set_default(fdefault)
-    return _Dispatcher(fdefault, func)
+    return _Dispatcher(fdefault, func, False)
 
 
 def override_native_generic_func(func_name: str) -> Callable[[Callable[..., Any]], Any]:
@@ -86,7 +86,7 @@ def override_native_generic_func(func_name: str) -> Callable[[Callable[..., Any]
 
     def decorate(fdefault: Callable[..., Any]) -> Any:
         func.set_default(fdefault, allow_override=True)
-        return _Dispatcher(fdefault, func)
+        return _Dispatcher(fdefault, func, True)
     return decorate
 
 

@@ -91,4 +91,10 @@ TAGS: dict[str, dict[str, Any]] = dict([
     _nvidia("jetson-tx1", "sm_53", 32768), _nvidia("jetson-nano", "sm_53", 32768),
 ])
 
-__all__ = ["COMMON", "DEFAULTS", "DEVICES", "KINDS", "Kind", "TAGS"]
+# Boards by name: their triples, and the chips of those that have another name.
+BOARDS = {"pixel2": "aarch64-linux-android", "mate10": "aarch64-linux-android", "mate10pro": "aarch64-linux-android", "p20": "aarch64-linux-android",
+           "p20pro": "aarch64-linux-android", "rasp3b": "armv7l-linux-gnueabihf", "rasp4b": "armv8l-linux-gnueabihf", "rasp4b64": "aarch64-linux-gnu",
+           "rk3399": "aarch64-linux-gnu", "pynq": "armv7a-linux-eabi", "ultra96": "aarch64-linux-gnu", "jetson-tx2": "aarch64-linux-gnu"}
+CHIPS = {"pixel2": "snapdragon835", "mate10": "kirin970", "mate10pro": "kirin970", "p20": "kirin970", "p20pro": "kirin970", "rasp3b": "bcm2837", "rasp4b": "bcm2711", "rasp4b64": "bcm2711"}
+
+__all__ = ["BOARDS", "CHIPS", "COMMON", "DEFAULTS", "DEVICES", "KINDS", "Kind", "TAGS"]

@@ -227,6 +227,26 @@ _core._set_loop_class("Stage", Stage)
 _core._set_loop_class("Schedule", Schedule)
 
 
+class SpecializedCondition:
+    """The condition under which implementations hold that a strategy adds within `with SpecializedCondition(clauses):`."""
+
+    _open: list["SpecializedCondition"] = []
+
+    def __init__(self, conditions: typing.Any):
+        self.clauses = list(conditions) if isinstance(conditions, (list, tuple)) else [conditions]
+
+    @staticmethod
+    def current() -> "SpecializedCondition | None":
+        return SpecializedCondition._open[-1] if SpecializedCondition._open else None
+
+    def __enter__(self) -> "SpecializedCondition":
+        self._open.append(self)
+        return self
+
+    def __exit__(self, *_: typing.Any) -> None:
+        self._open.pop()
+
+
 def create_schedule(ops: typing.Any) -> Schedule:
     """The default schedule of one or more operations and all operations that they depend on: a root stage each, with unchanged axes."""
     ops = ops if isinstance(ops, (list, tuple)) else [ops]

@@ -80,7 +80,7 @@ def _kind_of_error(name: str) -> Any:
 
 def object_use_count(value: Any) -> int:
     """The number of Python references to the object, without those of this call."""
-    return sys.getrefcount(value) - 3
+    return sys.getrefcount(value) - 2
 
 
 def run_check_signal(number: int) -> None:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import typing
+import weakref
 
 from ... import _core
 from .expr import IntImm, StringImm, Var, dtype_of
 from .stmt import Address, write
 
 
+# The variables that scripts gave buffers for their data, by the buffer, which statements give out as new objects.
+_data_of: weakref.WeakKeyDictionary[typing.Any, typing.Any] = weakref.WeakKeyDictionary()
+
+
 class Buffer(_core.Array):
     """A buffer with name, shape and dtype. `buffer[i, j]` is an element."""
+
+    READ, WRITE = 1, 2
 
     def __init__(self, shape: typing.Any, dtype: str = "float32", name: str = "buffer", data: typing.Any = None, strides: typing.Any = None,
                  elem_offset: typing.Any = None, scope: str = "", data_alignment: int = -1, offset_factor: int = 0, buffer_type: str = "", axis_separators: typing.Any = None):
@@ -21,7 +28,9 @@ class Buffer(_core.Array):
         if not str(dtype).startswith(("int", "uint", "float", "bfloat", "bool")):
             raise ValueError(f"the buffer '{name}' holds {dtype}; elements are numbers")
         super().__init__(_core.array(str(name), str(dtype), list(shape), scope or "global", list(strides or [])))
-        self._more = {"data": data, "elem_offset": elem_offset, "data_alignment": data_alignment, "offset_factor": offset_factor, "buffer_type": buffer_type}
+        if data is not None:
+            _data_of[self] = data
+        self._more = {"elem_offset": elem_offset, "data_alignment": data_alignment, "offset_factor": offset_factor, "buffer_type": buffer_type}
 
     def __getattr__(self, name: str) -> typing.Any:
         if name in ("elem_offset", "data_alignment", "offset_factor", "buffer_type"):
@@ -31,7 +40,8 @@ class Buffer(_core.Array):
     @property
     def data(self) -> typing.Any:
         """The data variable given by the script, or one named after the buffer."""
-        return self.__dict__.get("_more", {}).get("data") or Var(self.name, "handle")
+        given = _data_of.get(self)
+        return Var(self.name, "handle") if given is None else given
 
     def scope(self) -> str:
         return self._scope
@@ -57,10 +67,8 @@ class Buffer(_core.Array):
         """The address of an element, `offset` elements after the first, for calls of external functions."""
         if isinstance(access_mask, str) and set(access_mask) - {"r", "w"}:
             raise ValueError(f"Unknown access_mask {access_mask}")
-        mask = sum({"r": 1, "w": 2}[c] for c in set(access_mask)) if isinstance(access_mask, str) else int(access_mask)
-        if extent is None:
-            extent = _core.prim_binary("Sub", self.get_flattened_buffer().shape[0], offset)
-        return Address(self._element([offset] if len(self.shape) else [], self.dtype), "tir.tvm_access_ptr", [StringImm(self.dtype), self.data, offset, extent, IntImm("int32", mask)])
+        mask = sum({"r": self.READ, "w": self.WRITE}[c] for c in set(access_mask)) if isinstance(access_mask, str) else int(access_mask)
+        return Address(self._element([offset] if len(self.shape) else [], self.dtype), mask, offset, extent)
 
     def vload(self, begin: typing.Any, dtype: typing.Any = None) -> typing.Any:
         """Loads one element at `begin`, or a vector if the dtype has lanes."""

@@ -2,8 +2,10 @@
 """Expressions: constants, variables and operations. The C++ objects (`_core.PrimExpr`) are given the Python class of their kind."""
 from __future__ import annotations
 
+import ctypes
 import operator
 import re
+import struct
 import typing
 
 from ... import _core
@@ -118,6 +120,11 @@ class IntImm(int):
     def value(self) -> int:
         return int(self)
 
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """Of this object; as in the classic interface every other one, also of the same node, has another."""
+        return ctypes.c_void_p(id(self))
+
     def astype(self, dtype: typing.Any, span: object = None) -> typing.Any:
         return _core.prim_cast(str(dtype), self)
 
@@ -157,6 +164,9 @@ for _name, _kind, _function in (("add", "Add", operator.add), ("sub", "Sub", ope
                                 ("lshift", "ShiftLeft", operator.lshift), ("rshift", "ShiftRight", operator.rshift), ("and", "BitAnd", operator.and_), ("or", "BitOr", operator.or_), ("xor", "BitXor", operator.xor)):
     for _place, _method in zip((f"__{_name}__", f"__r{_name}__"), _folded(_kind, _function)):
         setattr(IntImm, _place, _method)
+for _name, _function in (("lt", operator.lt), ("le", operator.le), ("gt", operator.gt), ("ge", operator.ge)):
+    setattr(IntImm, f"__{_name}__", lambda self, other, f=_function, k=_name.upper(): IntImm("bool", f(int(self), int(other))) if isinstance(other, int) else
+            NotImplemented if isinstance(other, float) else _operate(k, self, other) if isinstance(other, _core.PrimExpr) else NotImplemented)
 IntImm.__neg__ = lambda self: IntImm(self.dtype, -int(self)) if not self.dtype.startswith("uint") else -int(self)  # type: ignore[method-assign, attr-defined]
 
 
@@ -173,11 +183,34 @@ class FloatImm(float):
     def value(self) -> float:
         return float(self)
 
+    def __invert__(self) -> typing.Any:
+        raise RuntimeError("Cannot use ~ operator on float type Expr.")
+
     def astype(self, dtype: typing.Any, span: object = None) -> typing.Any:
         return _core.prim_cast(str(dtype), self)
 
     def __getnewargs__(self) -> tuple[str, float]:
         return self.dtype, float(self)  # type: ignore[attr-defined]
+
+
+def _folded_reals(kind: str, function: typing.Callable[[float, float], float] | None) -> tuple[typing.Any, typing.Any]:
+    """Folds constants as _folded does, rounded to the dtype; without a function the operator is one of integers, and refused."""
+    def of(a: typing.Any, b: typing.Any) -> typing.Any:
+        if function is None or isinstance(a, _core.PrimExpr) or isinstance(b, _core.PrimExpr):
+            return _operate(kind, a, b)
+        if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
+            return NotImplemented
+        dtypes = {d for d in (dtype_of(v) for v in (a, b) if isinstance(v, FloatImm)) if d}
+        dtype = max(dtypes, key=lambda d: int(re.sub("[^0-9]", "", d) or 0))
+        made = function(float(a), float(b))
+        return FloatImm(dtype, struct.unpack("f", struct.pack("f", made))[0] if dtype == "float32" and abs(made) < 3e38 else made)
+    return (lambda self, other: of(self, other)), (lambda self, other: of(other, self))
+
+
+for _name, _kind, _real in (("add", "Add", operator.add), ("sub", "Sub", operator.sub), ("mul", "Mul", operator.mul), ("truediv", "Div", operator.truediv), ("lshift", "ShiftLeft", None),
+                            ("rshift", "ShiftRight", None), ("and", "BitAnd", None), ("or", "BitOr", None), ("xor", "BitXor", None)):
+    for _place, _method in zip((f"__{_name}__", f"__r{_name}__"), _folded_reals(_kind, _real)):
+        setattr(FloatImm, _place, _method)
 
 
 class StringImm(str):
@@ -323,11 +356,16 @@ class Call(PrimExpr):
 
     @property
     def op(self) -> typing.Any:
-        return OpName(self._fields[0])
+        return OpName("tir.call_extern" if self._is_extern else self._fields[0])
 
     @property
     def args(self) -> list[typing.Any]:
-        return list(self._fields[1])
+        """Of a C function's call the name comes first."""
+        return ([StringImm(self._fields[0])] if self._is_extern else []) + list(self._fields[1])
+
+    @property
+    def _is_extern(self) -> bool:
+        return self._kind == "Extern" and not str(self._fields[0]).startswith("tir.")
 
 
 class ProducerLoad(PrimExpr):
@@ -395,7 +433,7 @@ class Shuffle(PrimExpr):
 class Any(_core.Dim):
     """A dimension that is unknown until run time: `?`."""
 
-    dtype = "int64"
+    dtype = "int32"
 
     def __init__(self, value: typing.Any = None, span: object = None):
         super().__init__(_core.any_dim() if value is None else value)

@@ -13,6 +13,24 @@ from .expr import Var
 from .stmt import evaluate
 
 
+def _attributes(values: Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    from ..relay.attrs import DictAttrs
+    return DictAttrs(values)
+
+
+class _BufferMap(dict):  # type: ignore[type-arg]
+    """Buffers by the names of their parameters; the parameters are keys, too."""
+
+    def __getitem__(self, key: typing.Any) -> typing.Any:
+        return dict.__getitem__(self, getattr(key, "name", key))
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, getattr(key, "name", key))
+
+    def get(self, key: typing.Any, default: typing.Any = None) -> typing.Any:
+        return dict.get(self, getattr(key, "name", key), default)
+
+
 class PrimFunc:
     """A function over buffers: statements from a script, or the kernels of a lowered schedule.
 
@@ -29,13 +47,13 @@ class PrimFunc:
                 raise ValueError(f"the parameter {p} is given twice")
         name = str((attrs or {}).get("global_symbol", "main"))
         self._function, self._kernels = _core.BlockFunction(name, made, evaluate(body)), None
-        self.attrs: dict[str, typing.Any] = {"global_symbol": name, **(attrs or {})}
+        self.attrs = _attributes({"global_symbol": name, **(attrs or {})})
 
     @classmethod
     def _of(cls, lowered: typing.Any = None, function: typing.Any = None, attrs: Mapping[str, typing.Any] | None = None) -> "PrimFunc":
         out = cls.__new__(cls)
         out._kernels, out._function = lowered, function
-        out.attrs = {"global_symbol": (lowered or function).name, "tir.noalias": True, **(attrs or {})}
+        out.attrs = _attributes({"global_symbol": (lowered or function).name, "tir.noalias": True, **(attrs or {})})
         return out
 
     @property
@@ -55,8 +73,8 @@ class PrimFunc:
     def buffer_map(self) -> dict[str, Buffer]:
         """The buffers by parameter handle."""
         if self._function is not None:
-            return {p.name: p for p in self._function.params if isinstance(p, Buffer)}
-        return {a[0]: decl_buffer(a[2], a[1], a[0]) for a in self._lowered.arguments if isinstance(a, tuple)}
+            return _BufferMap({p.name: p for p in self._function.params if isinstance(p, Buffer)})
+        return _BufferMap({a[0]: decl_buffer(a[2], a[1], a[0]) for a in self._lowered.arguments if isinstance(a, tuple)})
 
     @property
     def body(self) -> typing.Any:
@@ -87,7 +105,7 @@ class PrimFunc:
         return PrimFunc._of(self._kernels, self._function, None)._with({k: v for k, v in self.attrs.items() if k != key})
 
     def _with(self, attrs: Mapping[str, typing.Any]) -> "PrimFunc":
-        self.attrs = dict(attrs)
+        self.attrs = _attributes(attrs)
         return self
 
     def specialize(self, param_map: Mapping[typing.Any, typing.Any]) -> "PrimFunc":

@@ -131,7 +131,8 @@ class IRBuilder:
         return BufferVar(self, buf)
 
     def pointer(self, content_type: str, name: str = "ptr", scope: str = "") -> BufferVar:
-        raise ValueError(f"the memory '{name}' has no size; declare it with tvm.tir.decl_buffer and use ib.buffer_ptr of it")
+        """Access to memory of an unknown size, for looking at loops; a function's parameters have sizes (tvm.tir.decl_buffer)."""
+        return BufferVar(self, decl_buffer((Var(f"{name}_size"),), content_type, name, scope=scope))
 
     def likely(self, expr: typing.Any) -> typing.Any:
         return _likely(expr)

@@ -20,6 +20,9 @@ class Layout:
     def __len__(self) -> int:
         return len(self._axes)
 
+    def same_as(self, other: object) -> bool:
+        return self is other
+
     def __contains__(self, axis: str) -> bool:
         return any(a == axis for _, a in self._axes)
 

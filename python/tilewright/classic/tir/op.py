@@ -124,7 +124,8 @@ floor, ceil, round, trunc, nearbyint = (_rounding(n) for n in ("floor", "ceil", 
 
 
 def isnan(x: typing.Any, span: object = None) -> typing.Any:
-    return const(False, "bool") if "int" in dtype_of(x) else _core.prim_call("isnan", [x])
+    lanes = dtype_of(x).partition("x")[2]
+    return const(False, f"boolx{lanes}" if lanes else "bool") if "int" in dtype_of(x) else _core.prim_call("isnan", [x])
 
 
 def exp10(x: typing.Any) -> typing.Any:
@@ -257,12 +258,24 @@ def is_intrinsic(name: str) -> bool:
     return name.removeprefix("tir.") in _INTRINSICS or is_registered(name) or name in ("tir.if_then_else", "tir.call_extern", "tir.call_pure_extern", "tir.call_packed", "tir.likely", "tir.reinterpret")
 
 
+_BINARY = {"bitwise_and": "BitAnd", "bitwise_or": "BitOr", "bitwise_xor": "BitXor", "shift_left": "ShiftLeft", "shift_right": "ShiftRight"}
+# Intrinsics of LLVM by what they are here.
+_LLVM = {"fabs": "abs", "ctpop": "popcount", "pow": "power", "rint": "nearbyint", **{n: n for n in ("sqrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "floor", "ceil", "trunc", "round", "nearbyint",
+                                                                                                    "copysign", "fma")}}
+
+
 def call_intrin(dtype: str, func_name: str, *args: typing.Any, span: object = None) -> typing.Any:
     """Calls an intrinsic by name, such as `tir.exp`, or one of the script (`register_op_attr("tir.mine", ...)`), which a rule of
     register_intrin_lowering lowers."""
     name = str(getattr(func_name, "name", func_name)).removeprefix("tir.")
     if name == "if_then_else":
         return if_then_else(*args)
+    if name == "reinterpret":
+        return reinterpret(dtype, *args)
+    if name == "address_of":
+        return address_of(*args)
+    if name in _BINARY:
+        return _core.prim_binary(_BINARY[name], *args)
     if name not in _INTRINSICS:
         from ..relay.op.registry import is_registered
         if not is_registered(f"tir.{name}"):
@@ -296,6 +309,12 @@ call_cpacked = call_packed
 
 
 def call_llvm_intrin(dtype: str, name: str, *args: typing.Any, span: object = None) -> typing.Any:
+    """The intrinsics that are functions of one or more numbers: `call_llvm_pure_intrin("float32", "llvm.sqrt", 1, x)`, behind the name the count of
+    what it is overloaded for. ValueError for others."""
+    known = _LLVM.get(name.removeprefix("llvm.").partition(".")[0]) if name.startswith("llvm.") else None
+    if known is not None and len(args) > 1 and isinstance(args[0], int):
+        value = globals()[known](*args[1:])
+        return value if dtype_of(value) == str(dtype) else _core.prim_cast(str(dtype), value)
     raise ValueError(f"the intrinsic '{name}' of LLVM is not called by name: kernels are vectorized by the schedule; a C function of yours may be (call_extern, import_llvm)")
 
 

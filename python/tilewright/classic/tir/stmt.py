@@ -120,6 +120,13 @@ class SeqStmt(Stmt):
     def seq(self) -> list[Stmt]:
         return list(self._fields[0])
 
+    @property
+    def value(self) -> IntImm:
+        """Of one that is an Evaluate."""
+        if len(self):
+            raise AttributeError("a sequence of statements has no value")
+        return IntImm("int32", 0)
+
     def __getitem__(self, i: int) -> Stmt:
         return self.seq[i]
 
@@ -131,18 +138,44 @@ class Prefetch(Stmt):
     buffer = _field(0)
 
 
-class Allocate(Stmt):
-    """A kernel's buffer that is live in `body`."""
+class _Allocated(Stmt):
+    """A buffer that is live in `body`."""
 
-    buffer, body = _field(0), _field(1)
+    def __init__(self, buffer_var: typing.Any, dtype: str, extents: typing.Any, condition: typing.Any, body: Stmt, annotations: typing.Any = None, span: object = None):
+        from .buffer import decl_buffer
+        memory = decl_buffer(list(extents), dtype, buffer_var.name, data=buffer_var)
+        super().__init__(_core.stmt_block("", [], None, None, body, [memory], annotations))
+        self.__dict__.update(buffer_var=buffer_var, condition=condition, _body=body, _memory=memory)
+
+    @property
+    def buffer(self) -> typing.Any:
+        return self.__dict__.get("_memory") or self._fields[0]
+
+    @property
+    def body(self) -> typing.Any:
+        return self.__dict__.get("_body") or self._fields[1]
 
     @property
     def dtype(self) -> str:
         return self.buffer.dtype
 
     @property
-    def extents(self) -> list[int]:
-        return [self.buffer.size]
+    def extents(self) -> list[typing.Any]:
+        return list(self._memory.shape) if "_memory" in self.__dict__ else [self.buffer.size]
+
+
+class _AllocateKind(type):
+    """Makes `isinstance(s, Allocate)` true also for what an ir_builder's allocate makes: a block of nothing but its memory."""
+
+    def __call__(cls, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+        return _Allocated(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: typing.Any) -> bool:
+        return isinstance(instance, _Allocated) or isinstance(instance, Block) and not instance.name_hint and not instance.iter_vars and len(instance.alloc_buffers) == 1
+
+
+class Allocate(metaclass=_AllocateKind):
+    """`Allocate(buffer_var, dtype, extents, condition, body)`: memory that is live in the body."""
 
 
 class ExternCall:
@@ -157,7 +190,7 @@ class ExternCall:
     __class__ = property(lambda self: Call)  # type: ignore[assignment]
 
     @property
-    def op(self) -> typing.Any:
+    def op(self) -> OpName:
         return OpName("tir.tvm_call_packed" if self.packed else "tir.call_extern")
 
     @property
@@ -181,14 +214,47 @@ class Address:
     dtype = "handle"
     __class__ = property(lambda self: Call)  # type: ignore[assignment]
 
-    def __init__(self, element: typing.Any, op: str = "tir.address_of", args: typing.Any = None):
-        self.element, self.op, self.args = element, OpName(op), [element] if args is None else list(args)
+    def __init__(self, element: typing.Any, mask: int | None = None, offset: typing.Any = 0, extent: typing.Any = None):
+        self.element, self._access = element, (mask, offset, extent)
+
+    def asobject(self) -> typing.Any:
+        raise ValueError("an address is an argument of call_extern, no value of an expression")
+
+    @property
+    def op(self) -> OpName:
+        return OpName("tir.address_of" if self._access[0] is None else "tir.tvm_access_ptr")
+
+    @property
+    def args(self) -> list[typing.Any]:
+        """As of the classic call: the element; or of access_ptr a value of the elements' type, the memory, the offset and the count of
+        elements, and what is done with it."""
+        buffer, (mask, offset, extent) = self.element._fields[0], self._access
+        if mask is None:
+            return [self.element]
+        if extent is None:
+            sizes: typing.Any = 1
+            for size in buffer.shape:
+                sizes = sizes * size
+            whole = buffer.strides[0] * buffer.shape[0] if len(buffer.strides) else sizes
+            extent = whole if isinstance(offset, int) and offset == 0 else whole - offset
+        return [_Annotation(buffer.dtype), buffer.data, _number(offset), _number(_core.prim_simplify(extent, [])), IntImm("int32", mask)]
 
     def __repr__(self) -> str:
         return f"@{self.op}({', '.join(str(a) for a in self.args)}, dtype=handle)"
 
-    def asobject(self) -> typing.Any:
-        raise ValueError("an address is an argument of call_extern, no value of an expression")
+
+class _Annotation:
+    """A type among the arguments of a call."""
+
+    def __init__(self, dtype: str):
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"@tir.type_annotation(, dtype={self.dtype})"
+
+
+def _number(value: typing.Any) -> typing.Any:
+    return IntImm("int32", value) if type(value) is int else value
 
 
 def _argument(name: str, value: typing.Any, packed: bool) -> typing.Any:
@@ -201,8 +267,22 @@ def _argument(name: str, value: typing.Any, packed: bool) -> typing.Any:
     return value
 
 
-class Evaluate(Stmt):
-    """Evaluates a call for its side effects: `Evaluate(tvm.tir.call_extern(...))`."""
+class _EvaluateKind(type):
+    """Makes `isinstance(s, Evaluate)` true also for a statement without effect, which is all that is left of an unused value."""
+
+    def __call__(cls, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
+        return _Evaluated(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: typing.Any) -> bool:
+        return isinstance(instance, _Evaluated) or isinstance(instance, SeqStmt) and not len(instance)
+
+
+class Evaluate(metaclass=_EvaluateKind):
+    """`Evaluate(tvm.tir.call_extern(...))`: evaluates a call for its side effects."""
+
+
+class _Evaluated(Stmt):
+    """Evaluates a call for its side effects."""
 
     def __init__(self, value: typing.Any, span: object = None):
         super().__init__(evaluate(value))
@@ -259,6 +339,11 @@ class Block(Stmt):
         return list(self._fields[5])
 
     block = property(lambda self: self)
+    # Of one that is an Allocate:
+    buffer_var = property(lambda self: self.alloc_buffers[0].data)
+    dtype = property(lambda self: self.alloc_buffers[0].dtype)
+    extents = property(lambda self: list(self.alloc_buffers[0].shape))
+    condition = property(lambda self: IntImm("bool", 1))
 
 
 BlockRealize = Block
@@ -278,9 +363,12 @@ class BufferLoad(PrimExpr):
         return list(made) if isinstance(made, (list, tuple)) else [made]
 
 
-def AttrStmt(node: typing.Any, attr_key: str, value: typing.Any, body: Stmt, span: object = None) -> Stmt:  # noqa: N802  the classic name
-    """An attribute of a statement, without effect."""
-    return body
+class AttrStmt(Stmt):
+    """An attribute of a statement, without effect: loops keep the statement only."""
+
+    def __init__(self, node: typing.Any, attr_key: str, value: typing.Any, body: Stmt, span: object = None):
+        super().__init__(body)
+        self.node, self.attr_key, self.value, self.body = node, attr_key, IntImm("int32", value) if isinstance(value, int) and not hasattr(value, "dtype") else value, body
 
 
 def statements_in(node: Stmt) -> list[Stmt]:
@@ -300,8 +388,8 @@ def stmt_list(stmt: Stmt) -> list[Stmt]:
     return stmt.seq if isinstance(stmt, SeqStmt) else [stmt]
 
 
-for _kind, _class in {"For": For, "Store": BufferStore, "Write": BufferStore, "Prefetch": Prefetch, "LetStmt": LetStmt, "If": IfThenElse, "While": While, "Seq": SeqStmt, "Allocate": Allocate,
-                      "CallExtern": Evaluate, "Block": Block, "Load": BufferLoad}.items():
+for _kind, _class in {"For": For, "Store": BufferStore, "Write": BufferStore, "Prefetch": Prefetch, "LetStmt": LetStmt, "If": IfThenElse, "While": While, "Seq": SeqStmt, "Allocate": _Allocated,
+                      "CallExtern": _Evaluated, "Block": Block, "Load": BufferLoad}.items():
     _core._set_loop_class(_kind, _class)
 
 __all__ = ["Allocate", "AttrStmt", "Block", "BlockRealize", "BufferLoad", "BufferStore", "Evaluate", "For", "ForKind", "IfThenElse", "LetStmt", "Prefetch", "SeqStmt", "Stmt", "While", "stmt_list", "stmt_seq"]

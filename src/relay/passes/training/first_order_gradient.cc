@@ -9,6 +9,7 @@
 #include "relay/passes/pipeline/expand_composed.h"
 #include "relay/passes/training/unfold.h"
 #include "relay/rewrite.h"
+#include "relay/script_ops.h"
 
 namespace tilewright::relay {
 namespace {
@@ -115,7 +116,11 @@ class Backward {
       gradient = make_tuple(it->second);
     }
     if (!gradient) return Ok{};
-    auto parts = operand_gradients(e, gradient);
+    std::optional<std::vector<Expr>> parts;
+    if (const auto of_script = find_script_gradient(called_op(e)->name))
+      parts = TW_TRY((*of_script)(e, gradient));
+    else
+      parts = operand_gradients(e, gradient);
     if (!parts)
       return Diagnostic(ErrorCode::kUnsupportedModel, format("{} has no gradient", called_op(e)->name),
                         e->span ? *e->span : "", "SimplifyInference takes normalisations apart first");

@@ -13,7 +13,7 @@ from ...runtime.module import BenchmarkResult, Module, load_module
 from ...runtime.ndarray import Device, NDArray, cpu
 from ...runtime.profiling import Report
 from .. import graph_of_kernels
-from ..graph_executor import GraphModule, has_graph
+from ..graph_executor import GraphModule, checked, has_graph
 from .debug_result import DebugResult
 
 _FOLDER = "_tvmdbg_device_CPU_0"
@@ -26,9 +26,10 @@ class GraphModuleDebug(GraphModule):
     def __init__(self, module: Module, device: Any = None, graph_json_str: str | dict[str, Any] | None = None, dump_root: str | None = None):
         super().__init__(module)
         self._graph = json.loads(graph_json_str) if isinstance(graph_json_str, (str, bytes)) else graph_json_str
-        self._dump_root = dump_root
-        self._made_root = ""
+        self._dump_root, self._made_root = dump_root, ""
         self._datum: DebugResult | None = None
+        if self._graph is not None:  # the graph is there at once
+            self.debug_datum.dump_graph_json()
 
     @property
     def dump_path(self) -> str:
@@ -67,7 +68,6 @@ class GraphModuleDebug(GraphModule):
         datum.update_output_tensors(outputs)
         datum.update_times(self.run_individual(number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown))
         self._run()  # leaves the outputs of a complete run
-        datum.dump_graph_json()
         datum.dump_output_tensor()
         datum.dump_chrome_trace()
         datum.display_debug_result(sort_by_time)
@@ -116,8 +116,8 @@ class GraphModuleDebug(GraphModule):
 def create(graph_json_str: Any, libmod: Any = None, device: Any = None, dump_root: str | None = None) -> GraphModuleDebug:
     """`create(graph_json, lib, dev)`, or of a factory `create(lib.get_graph_json(), lib, dev)`. ValueError: the JSON belongs to another
     library."""
+    graph_json_str, device = checked(graph_json_str, device)
     library = libmod if isinstance(libmod, Module) else getattr(libmod, "module", None) or load_module(libmod)
-    device = device[0] if isinstance(device, list) and device else device
     if not has_graph(library):
         return GraphModuleDebug(graph_of_kernels.create(graph_json_str, library, device or cpu(), debug=True), device, graph_json_str, dump_root)
     try:

@@ -53,7 +53,14 @@ class DebugResult:
             file.write(data)
 
     def dump_graph_json(self, graph: dict[str, Any] | None = None) -> None:
-        self._write(GRAPH_DUMP_FILE_NAME, json.dumps(graph or self._graph, indent=4, sort_keys=False).encode())
+        """Writes the graph with nodes as a reader of outputs wants them: `op` is the kernel, or "param", `inputs` are names, and each has its shape."""
+        shown = graph or {**self._graph, "nodes": [self._shown(i, node) for i, node in enumerate(self.get_graph_nodes())]}
+        self._write(GRAPH_DUMP_FILE_NAME, json.dumps(shown, indent=4, sort_keys=False).encode())
+
+    def _shown(self, index: int, node: dict[str, Any]) -> dict[str, Any]:
+        first, inputs = int(self._rows[index]), [self.get_graph_nodes()[int(place[0])]["name"] for place in node["inputs"]]
+        attrs = {**node.get("attrs", {}), "T": f"type: {self._dtypes[first]}"}
+        return {**node, "op": "param" if node["op"] == "null" else attrs["func_name"], "inputs": inputs, "attrs": attrs, "shape": list(self._shapes[first])}
 
     def dump_output_tensor(self) -> None:
         self._write(TENSOR_DUMP_FILE_NAME, save_param_dict(self._outputs))
@@ -71,7 +78,7 @@ class DebugResult:
             now += took
         self._write(CHROME_TRACE_FILE_NAME, json.dumps({"displayTimeUnit": "ns", "traceEvents": events}).encode())
 
-    def get_debug_result(self, sort_by_time: bool = True) -> tuple[list[str], list[list[Any]]]:
+    def _table(self, sort_by_time: bool) -> tuple[list[str], list[list[Any]]]:
         """The table's header and rows, one row per output of each call."""
         header = ["Node Name", "Ops", "Time(us)", "Time(%)", "Shape", "Inputs", "Outputs", "Measurements(us)"]
         mean = [sum(t) / len(t) if t else 0.0 for t in self._times]
@@ -87,11 +94,15 @@ class DebugResult:
             rows.sort(key=lambda row: -row[2])
         return header, [*rows, ["Total_time", "-", round(1e6 * sum(mean), 3), "-", "-", "-", "-", "-"]]
 
-    def display_debug_result(self, sort_by_time: bool = True) -> None:
-        header, rows = self.get_debug_result(sort_by_time)
+    def get_debug_result(self, sort_by_time: bool = True) -> str:
+        """The table: lines of columns, each followed by two spaces or more."""
+        header, rows = self._table(sort_by_time)
         cells = [header, ["-" * len(h) for h in header], *([str(c) for c in row] for row in rows)]
         widths = [max(len(line[i]) for line in cells) for i in range(len(header))]
-        print("\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths)).rstrip() for line in cells))
+        return "\n".join("".join(f"{cell:<{w}}  " for cell, w in zip(line, widths)) for line in cells)
+
+    def display_debug_result(self, sort_by_time: bool = True) -> None:
+        print(self.get_debug_result(sort_by_time))
 
     def exit(self) -> None:
         import shutil

@@ -185,8 +185,10 @@ def check_kind(t: Any, mod: Any = None) -> int:
     value = [t.value] if isinstance(t, ty.RelayRefType) else []
     result = [t.ret_type] if isinstance(t, ty.FuncType) else []
     for part in [*getattr(t, "fields", []), *getattr(t, "arg_types", []), *result, *value, *getattr(t, "args", [])]:
-        if check_kind(part, mod) not in (ty.TypeKind.Type, ty.TypeKind.BaseType):
+        if check_kind(part, mod) != ty.TypeKind.Type:
             raise InvalidValue(f"{part} stands in {t} and is no type of values")
+    if any(not isinstance(c, ty.TypeRelation) and getattr(c, "kind", 0) != ty.TypeKind.Constraint for c in t.type_constraints):
+        raise InvalidValue(f"{t} has constraints that are none")
     return ty.TypeKind.Type
 
 

@@ -91,9 +91,13 @@ def _refused(name: str, instead: str) -> Callable[..., Any]:
 
 REFUSED = {
     **dict.fromkeys(("register_shape_func", "register_injective_shape_func"), "operators type themselves; sizes that data decides are computed by dyn.* operators"),
-    "register_gradient": "an operator made of others (relay.op.register) has its gradient from theirs",
 }
-register_shape_func, register_gradient = (_refused(n, REFUSED[n]) for n in ("register_shape_func", "register_gradient"))
+register_shape_func = _refused("register_shape_func", REFUSED["register_shape_func"])
+
+
+def register_gradient(op_name: str, fgradient: Any = None, level: int = 10) -> Any:
+    """fgradient(call, gradient of its result) returns the gradients of its operands. As a decorator, or with the function."""
+    return register_op_attr(op_name, "FPrimalGradient", fgradient, level)
 
 
 def refused(name: str) -> Callable[..., Any] | None:

@@ -22,11 +22,21 @@ def register(op_name: str, attr_key: str, value: Any, level: int = 10) -> None:
     if known is not None and known[1] == level and known[0] is not value:
         raise InvalidValue(f"Attribute {attr_key} of operator {op_name} is already registered with same plevel={level}")
     if known is None or level > known[1]:
-        _table[op_name, attr_key] = (value, level)
+        put(op_name, attr_key, (value, level))
 
 
 def forget(op_name: str, attr_key: str) -> None:
-    _table.pop((op_name, attr_key), None)
+    put(op_name, attr_key, None)
+
+
+def put(op_name: str, attr_key: str, entry: tuple[Any, int] | None) -> None:
+    """Sets or forgets an attribute; the compiler itself calls gradients."""
+    if entry is None:
+        _table.pop((op_name, attr_key), None)
+    else:
+        _table[op_name, attr_key] = entry
+    if attr_key == "FPrimalGradient":
+        _core.set_op_gradient(op_name, None if entry is None else entry[0])
 
 
 def attribute_of(op_name: str, attr_key: str) -> Any:

@@ -15,14 +15,11 @@ class TempOpAttr:
 
     def __enter__(self) -> "TempOpAttr":
         self._older = registry._table.get(self._key)
-        registry._table[self._key] = (self._value, 10)
+        registry.put(*self._key, (self._value, 10))
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self._older is None:
-            registry.forget(*self._key)
-        else:
-            registry._table[self._key] = self._older
+        registry.put(*self._key, self._older)
 
 
 __all__ = ["TempOpAttr"]

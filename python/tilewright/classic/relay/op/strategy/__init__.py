@@ -50,6 +50,13 @@ class OpSpecialization:
     def __init__(self, condition: Any = None):
         self.condition, self.implementations = condition, []
 
+    @property
+    def holds(self) -> bool:
+        """Whether there is no condition, or one that is known to be true."""
+        from ....arith import Analyzer
+        simplified = [Analyzer().canonical_simplify(c) if isinstance(c, _core.PrimExpr) else c for c in self.condition.clauses] if self.condition else []
+        return all(isinstance(c, int) and bool(c) for c in simplified)
+
 
 class OpStrategy:
     """The result of a strategy function: the applicable implementation with the highest plevel is used."""
@@ -59,16 +66,21 @@ class OpStrategy:
 
     @property
     def implementations(self) -> list[OpImplementation]:
-        return [i for s in self.specializations for i in s.implementations]
+        """Of all specializations whose condition holds."""
+        return [i for s in self.specializations if s.holds for i in s.implementations]
 
     def add_implementation(self, compute: Any = None, schedule: Any = None, name: str = "default", plevel: int = 10) -> None:
         """compute(attrs, inputs, out_type) returns te tensors, schedule(attrs, outs, target) their schedule. Without both, `name` is one
         of `implementations(op)`."""
         if schedule is not None and compute is None:
             raise ValueError("a schedule is of a computation: give add_implementation both")
-        if not self.specializations:
-            self.specializations.append(OpSpecialization())
-        self.specializations[0].implementations.append(OpImplementation(name, plevel, compute, schedule))
+        from ....te.schedule import SpecializedCondition
+        condition = SpecializedCondition.current()
+        held = next((s for s in self.specializations if s.condition is condition), None)
+        if held is None:
+            held = OpSpecialization(condition)
+            self.specializations.append(held)
+        held.implementations.append(OpImplementation(name, plevel, compute, schedule))
 
 
 def implementations(op_name: str) -> list[tuple[str, int]]:
