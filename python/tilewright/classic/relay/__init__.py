@@ -34,7 +34,7 @@ Id = Var  # variables are compared by identity
 ADT = adt.TypeData
 Type = ty.Type
 Any = tir.Any
-parse = fromtext
+from ..parser import parse  # noqa: E402
 
 
 def astext(expr_: typing.Any, show_meta_data: bool = True, annotate: typing.Any = None) -> str:

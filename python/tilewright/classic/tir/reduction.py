@@ -16,15 +16,35 @@ class IterVar(_core.IterVar):
     DataPar, ThreadIndex, CommReduce, Ordered, DimInfo, Unrolled, Vectorized, Parallelized, Tensorized = range(9)
     thread_tag = ""
 
+    def __init__(self, dom: typing.Any, var: typing.Any, iter_type: int = 0, thread_tag: str = "", span: object = None):
+        """A description of an axis; computations take those of te.compute and te.reduce_axis."""
+        if isinstance(dom, _core.IterVar):
+            super().__init__(dom)
+            return
+        given = dom if isinstance(dom, Range) or dom is None else Range(*dom) if isinstance(dom, (list, tuple)) else Range(0, dom)
+        name = var if isinstance(var, str) else var.name
+        low, extent = (0, 1) if given is None else (given.min, given.extent)
+        super().__init__(_core.te_reduce_axis(low, extent, name) if iter_type == self.CommReduce else _core.te_axis(extent, name))
+        self.thread_tag = thread_tag
+        self.__dict__.update(_given=(given, _core.IterVar.var.__get__(self) if isinstance(var, str) else var, iter_type))
+
     def asobject(self) -> typing.Any:
         return self.var
 
     @property
-    def dom(self) -> Range:
+    def var(self) -> typing.Any:
+        return self.__dict__["_given"][1] if "_given" in self.__dict__ else _core.IterVar.var.__get__(self)
+
+    @property
+    def dom(self) -> Range | None:
+        if "_given" in self.__dict__:
+            return self.__dict__["_given"][0]
         return Range.from_min_extent(self._min, self._extent)
 
     @property
     def iter_type(self) -> int:
+        if "_given" in self.__dict__:
+            return self.__dict__["_given"][2]
         return self.CommReduce if self.is_reduce else self.DataPar
 
     @property

@@ -53,7 +53,12 @@ class For(Stmt):
             notes["thread"] = thread_binding.thread_tag
         super().__init__(_core.stmt_for(loop_var, min_val, extent, loop_kind(kind), body, notes))
 
-    loop_var, min, extent, body, annotations = (_field(i) for i in (0, 1, 2, 4, 5))
+    loop_var, min, extent, body = (_field(i) for i in (0, 1, 2, 4))
+
+    @property
+    def annotations(self) -> dict[str, typing.Any]:
+        """Loops keep them as texts; those of numbers are numbers."""
+        return {k: IntImm("int32", int(v)) if str(v).lstrip("-").isdigit() else v for k, v in self._fields[5].items()}
 
     @property
     def kind(self) -> int:
