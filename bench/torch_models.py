@@ -343,12 +343,12 @@ def close(got: Any, want: Any) -> bool:
 def close_found(got: list[Any], want: list[torch.Tensor]) -> int | None:
     """Whether detectors found the same: boxes, labels, scores and what else belongs to each. None: they did not; else how many finds stand in another
     place than PyTorch's. Scores are compared in order, and each find with the one in its place or, where PyTorch's own scores of the two places are within
-    1e-4 of the largest (the tolerance of every output), with that one: which comes first decides nothing else. Each find is taken once."""
+    the tolerance of every output (rtol 1e-3, atol 1e-4 of the largest), with that one: which comes first decides nothing else. Each find is taken once."""
     got = [torch.as_tensor(g) for g in got]
     if [(g.shape, g.dtype) for g in got] != [(w.shape, w.dtype) for w in want] or not close(got[2], want[2]):
         return None
     scores = want[2]
-    near = 1e-4 * float(scores.max()) if scores.numel() else 0
+    near = [1e-3 * abs(float(s)) + 1e-4 * float(scores.max()) for s in scores]
     largest = [float(w.abs().max()) if w.numel() else 0 for w in want]
 
     def same(i: int, j: int) -> bool:
@@ -357,7 +357,7 @@ def close_found(got: list[Any], want: list[torch.Tensor]) -> int | None:
 
     left, moved = set(range(len(scores))), 0
     for i in range(len(scores)):
-        places = sorted((j for j in left if j == i or abs(float(scores[i] - scores[j])) <= near), key=lambda j: (j != i, abs(j - i)))
+        places = sorted((j for j in left if j == i or abs(float(scores[i] - scores[j])) <= near[i]), key=lambda j: (j != i, abs(j - i)))
         found = next((j for j in places if same(i, j)), None)
         if found is None:
             return None

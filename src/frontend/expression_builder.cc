@@ -89,6 +89,9 @@ Tensor ExpressionBuilder::constant(const Expr& e, const char* what) const {
 
 const TensorTypeNode& ExpressionBuilder::type(const Expr& e) const {
   const TensorTypeNode* t = e ? as_tensor(e->type) : nullptr;
+  // A deferred node's result, whose type a run finds: what needs it waits likewise.
+  if (!t && e && !is_complete(e->type))
+    throw ConversionFailure{Diagnostic(ErrorCode::kFreeDimension, "the type of an operand is known only at run time")};
   if (!t) fail_type("an operand is not a tensor");
   return *t;
 }

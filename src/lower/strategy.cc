@@ -62,9 +62,9 @@ std::vector<const Implementation*> implementations_of(std::string_view op) {
   std::vector<const Implementation*> out;
   for (auto table :
        {attention_implementations(), byte_implementations(), conv_implementations(), conv_transpose_implementations(),
-        winograd_implementations(), matmul_implementations(), pool_implementations(), rank_implementations(),
-        recurrent_implementations(), reduce_implementations(), sparse_implementations(), vision_implementations(),
-        direct_implementations()})
+        winograd_implementations(), matmul_implementations(), matrix_implementations(), pool_implementations(),
+        rank_implementations(), recurrent_implementations(), reduce_implementations(), sparse_implementations(),
+        vision_implementations(), direct_implementations()})
     for (const Implementation& i : table)
       if (op == i.op) out.push_back(&i);
   return out;

@@ -85,6 +85,7 @@ std::span<const Implementation> byte_implementations();
 std::span<const Implementation> conv_implementations();
 std::span<const Implementation> conv_transpose_implementations();
 std::span<const Implementation> matmul_implementations();
+std::span<const Implementation> matrix_implementations();
 std::span<const Implementation> pool_implementations();
 std::span<const Implementation> rank_implementations();
 std::span<const Implementation> recurrent_implementations();

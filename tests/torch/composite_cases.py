@@ -28,6 +28,36 @@ def matrices(Case, real, whole, truth):
     yield Case("linalg.qr", torch.linalg.qr, [real(2, 6, 4)])
     yield Case("linalg.qr.wide", torch.linalg.qr, [real(3, 5)])
     yield Case("linalg.qr.complete", lambda m: torch.linalg.qr(m, mode="complete"), [real(5, 3)])
+    yield Case("linalg.qr.r", lambda m: torch.linalg.qr(m, mode="r")[1], [real(5, 3)])
+    yield Case("linalg.lu", torch.linalg.lu, [real(2, 4, 6)])
+    yield Case("linalg.lu.tall", lambda m: (*torch.linalg.lu(m), *torch.linalg.lu_factor(m), *torch.linalg.lu_factor_ex(m), *torch.lu_unpack(*torch.linalg.lu_factor(m))), [real(6, 4)])
+    for left in (False, True):
+        for adjoint in (False, True):
+            yield Case(f"linalg.lu_solve.{left}.{adjoint}", lambda m, v, l=left, a=adjoint: torch.linalg.lu_solve(*torch.linalg.lu_factor(m), v, left=l, adjoint=a), [a, real(2, 5, 3) if left else real(2, 3, 5)])
+    # As large as people have them: each of these took a graph of thousands of nodes when every step was one.
+    large = real(64, 64).double()
+    yield Case("linalg.large", lambda m, v: (torch.linalg.inv(m), torch.linalg.solve(m, v), *torch.linalg.slogdet(m), torch.linalg.cholesky(m @ m.T + torch.eye(64)), *torch.linalg.qr(m)),
+               [large, real(64, 3).double()])
+
+
+def spectra(Case, real, whole, truth):
+    a, tall, wide = real(2, 5, 5).double(), real(7, 4).double(), real(2, 3, 6).double()
+    thin = (real(6, 2) @ real(2, 5)).double()
+    yield Case("linalg.eigh", lambda m: [(torch.linalg.eigvalsh(m, u), torch.linalg.eigh(m, u)[0], (lambda w, v: (v * w.unsqueeze(-2)) @ v.mT)(*torch.linalg.eigh(m, u))) for u in "LU"], [a])
+    yield Case("linalg.svdvals", lambda m, n, k: (torch.linalg.svdvals(m), torch.linalg.svdvals(n), torch.linalg.svdvals(k)), [a, tall, wide])
+    # Vectors have no sign of their own: what they make is compared.
+    made = lambda u, s, v: ((u[..., :s.shape[-1]] * s.unsqueeze(-2)) @ v[..., :s.shape[-1], :], s, u.mT @ u, v @ v.mT)  # noqa: E731
+    for name, m in {"square": a, "tall": tall, "wide": wide, "thin": thin, "zero": torch.zeros(3, 2)}.items():
+        yield Case(f"linalg.svd.{name}", lambda x: (*made(*torch.linalg.svd(x)), *made(*torch.linalg.svd(x, full_matrices=False))), [m])
+    yield Case("svd", lambda x: (lambda u, s, v: (u * s) @ v.mT)(*torch.svd(x)), [tall])
+    yield Case("linalg.pinv", lambda x, y, z: (torch.linalg.pinv(x), torch.linalg.pinv(y), torch.linalg.pinv(z, rtol=1e-3), torch.pinverse(x), torch.linalg.pinv(z, 1e-3)), [tall, wide, thin])
+    yield Case("linalg.matrix_rank", lambda x, y, z: (torch.linalg.matrix_rank(x), torch.linalg.matrix_rank(y), torch.linalg.matrix_rank(z, rtol=1e-4), torch.linalg.matrix_rank(x, tol=100.0)), [tall, wide, thin])
+    yield Case("linalg.matrix_norm", lambda x: [torch.linalg.matrix_norm(x, p) for p in ("fro", "nuc", 1, -1, 2, -2, float("inf"), float("-inf"))], [wide])
+    yield Case("linalg.matrix_norm.axes", lambda x: [torch.linalg.matrix_norm(x, p, dim=(2, 0), keepdim=True) for p in ("fro", "nuc", 1, 2)], [wide])
+    yield Case("linalg.norm", lambda x, y: (torch.linalg.norm(x), torch.linalg.norm(x, 1), torch.linalg.norm(x, "nuc"), torch.linalg.norm(y[0, 0], 1), torch.linalg.norm(y, dim=1), torch.linalg.norm(y, 2, dim=(0, 1)), torch.norm(x, "nuc")), [tall, wide])
+    yield Case("linalg.cond", lambda x, y: (torch.linalg.cond(x), torch.linalg.cond(x, -2), torch.linalg.cond(y, 1), torch.linalg.cond(y, "fro"), torch.linalg.cond(y, "nuc")), [tall, a])
+    yield Case("matrix_power", lambda x: [torch.linalg.matrix_power(x, n) for n in (-2, 0, 1, 2, 5, 9)], [a])
+    yield Case("matrix_exp", torch.matrix_exp, [a])
 
 
 def special(Case, real, whole, truth):
@@ -36,6 +66,9 @@ def special(Case, real, whole, truth):
     for name in "lgamma digamma".split():
         yield Case(name, getattr(torch, name), [positive])
         yield Case(f"{name}.left", getattr(torch, name), [x - 0.003])
+    for n in (1, 2, 3, 6):
+        yield Case(f"polygamma.{n}", lambda a, n=n: torch.polygamma(n, a), [positive])
+    yield Case("polygamma.left", lambda a: (torch.polygamma(1, a), torch.polygamma(2, a), torch.polygamma(5, a)), [(x - 0.003)[:36].double()])
     yield Case("mvlgamma", lambda a: torch.mvlgamma(a + 2, 3), [positive[:40]])
     for name in "i0 i0e i1 i1e erfc erfcx ndtr log_ndtr".split():
         yield Case(f"special.{name}", getattr(torch.special, name), [x * 2 if name.startswith("i") else x])
@@ -115,4 +148,4 @@ def rearranged(Case, real, whole, truth):
     yield Case("ldexp", lambda a, k: torch.ldexp(a, k), [x, whole(3, 4)])
 
 
-FAMILIES = (matrices, special, statistics, losses, signals, rearranged)
+FAMILIES = (matrices, spectra, special, statistics, losses, signals, rearranged)

@@ -340,6 +340,8 @@ def fourier():
         yield Case(f"fft.{name}", lambda a, n=name: torch.view_as_real(getattr(torch.fft, n)(a).resolve_conj()), [x])
     for name in "irfft irfft2 irfftn".split():
         yield Case(f"fft.{name}", lambda a, n=name: getattr(torch.fft, n)(torch.complex(a, a * 2)), [x])
+    made = lambda z: (torch.zeros_like(z), torch.ones_like(z) * z, torch.full_like(z, 2.5) + z, z.new_zeros(2, 3) + 1, z.new_ones(3), z.new_full((2, 2), 3.0))  # noqa: E731
+    yield Case("complex.alike", lambda a: [torch.view_as_real(z) for z in made(torch.complex(a, a * 2))], [x])
     for norm in "ortho forward".split():
         yield Case(f"fft.{norm}", lambda a, n=norm: torch.fft.irfft(torch.fft.rfft(a, dim=1, norm=n) * 0.5, dim=1, n=6, norm=n), [x])
     yield Case("fft.longer", lambda a: torch.view_as_real(torch.fft.fft(a, n=8, dim=-2)), [x])

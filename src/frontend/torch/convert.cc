@@ -49,7 +49,9 @@ Value literal_value(const Argument& a) {
     case Argument::kText:
       return Value::of_text(a.text);
     case Argument::kDtype:
-      return Value::of_dtype(a.dtype);
+      v = Value::of_dtype(a.dtype);
+      v.complex = a.complex;
+      return v;
     case Argument::kLayout:
     case Argument::kMemoryFormat:
     case Argument::kDevice:
@@ -67,10 +69,12 @@ Value literal_value(const Argument& a) {
       return Value::of_list(std::move(items));
     }
     case Argument::kComplex:
+      v = Value::number(
+          relay::make_constant(Tensor::from<double>(kFloat64, {2}, std::vector<double>{a.number, a.imaginary})));
+      v.complex = true;
+      return v;
     case Argument::kOther:
-      throw ConversionFailure{
-          Diagnostic(ErrorCode::kUnsupportedOp,
-                     format("an argument of the kind {}", a.kind == Argument::kComplex ? "complex" : a.text))};
+      throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedOp, format("an argument of the kind {}", a.text))};
     case Argument::kNone:
     case Argument::kValue:
       break;
@@ -190,7 +194,7 @@ DataType NodeContext::dtype_arg(std::string_view name, DataType fallback) const 
 std::optional<DataType> NodeContext::element_type(const Value& v) {
   static constexpr DataType kCodes[] = {kUInt8,   kInt8,    kInt16,   kInt32,   kInt64,   kFloat16,
                                         kFloat32, kFloat64, kFloat16, kFloat32, kFloat64, kBool};
-  if (v.kind == Value::kDtype) return v.dtype;
+  if (v.kind == Value::kDtype) return v.complex ? std::nullopt : std::optional<DataType>(v.dtype);
   const Tensor* code = v.kind == Value::kNumber ? known(v.expr) : nullptr;
   if (!code || code->size() != 1 || !code->dtype().is_int()) return std::nullopt;
   const int64_t at = code->at_int(0);

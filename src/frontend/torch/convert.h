@@ -63,7 +63,8 @@ struct Value {
   std::shared_ptr<const TensorGrid> grid;  // of a quantised tensor with one scale
   std::shared_ptr<View> view;              // the memory of a tensor (alias.h)
   std::optional<Likeness> like;            // dtype and rank of a tensor without a type, if known
-  bool complex = false;                    // the last axis holds real and imaginary parts (converters/complex.cc)
+  bool complex = false;                    // the last axis holds real and imaginary parts (converters/complex.cc);
+                                           // kDtype: of parts of that dtype
   bool poisoned = false;                   // made by a node that could not be converted; its users are skipped
   Value() = default;
   Value(Expr e) : kind(kTensor), expr(std::move(e)) {}
@@ -182,7 +183,7 @@ struct ConverterEntry {
 #define TW_TORCH_FAMILIES(X) \
   X(arithmetic) X(comparison) X(activation) X(reduction) X(view) X(shape) X(creation) X(linear) X(conv) X(norm) \
   X(indexing) X(attention) X(control) X(cells) X(quantized) X(prim) X(vision) X(windows) \
-  X(complex) X(dictionary) X(list) X(losses) X(composite) X(matrices) X(special) X(statistics) X(rearrange)
+  X(complex) X(dictionary) X(fourier) X(list) X(losses) X(composite) X(matrices) X(special) X(spectra) X(statistics) X(rearrange)
 // clang-format on
 #define TW_TORCH_FAMILY(name) std::span<const ConverterEntry> name##_converters();
 TW_TORCH_FAMILIES(TW_TORCH_FAMILY)

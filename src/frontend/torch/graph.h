@@ -43,6 +43,7 @@ struct Argument {
   int64_t integer = 0;
   double number = 0, imaginary = 0;
   DataType dtype = kFloat32;
+  bool complex = false;  // kDtype: of numbers of two parts of this type
   std::vector<Argument> items;
   std::shared_ptr<const Graph> graph;
 };

@@ -214,6 +214,7 @@ Values Importer::in_place(const Node& node, const std::string& functional, const
   out.view = self.view;
   out.complex = self.complex;
   out.grid = made[0].grid;
+  out.like = known_of(self);  // what it is stays as it was
   return {out};
 }
 
@@ -312,10 +313,11 @@ void Importer::import_node(const Node& node, Scope& scope) {
     bind(node, std::move(made), scope);
   } catch (ConversionFailure& failure) {
     scope_ = around;
+    const Diagnostic& why = failure.diagnostic;
+    if (why.code == ErrorCode::kUnsupportedOp && why.where.empty()) return unsupported(why.message);
     // Lists that nodes before it would have filled are not what it expects: those are what is to be reported.
-    if (unsupported_.size() > 0) return bind(node, Values(outputs, bad), scope);
-    if (failure.diagnostic.code != ErrorCode::kUnsupportedOp || !failure.diagnostic.where.empty()) throw;
-    unsupported(failure.diagnostic.message);
+    if (unsupported_.size() == 0) throw;
+    bind(node, Values(outputs, bad), scope);
   }
 }
 

@@ -125,7 +125,16 @@ Argument ArgumentReader::read(const json& j) const {
   if (kind == "as_scalar_type") {
     Argument a;
     a.kind = Argument::kDtype;
-    a.dtype = dtype_of(integer_of(v, "as_scalar_type"));
+    const int64_t number = integer_of(v, "as_scalar_type");
+    const std::optional<DataType> part = complex_part(number);
+    a.complex = part.has_value();
+    a.dtype = part ? *part : dtype_of(number);
+    return a;
+  }
+  if (kind == "as_operator") {
+    Argument a;
+    a.kind = Argument::kText;
+    a.text = text_of(v, "as_operator");
     return a;
   }
   if (kind == "as_layout") return numbered(Argument::kLayout);

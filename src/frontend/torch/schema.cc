@@ -108,11 +108,18 @@ DataType dtype_of(int64_t number) {
     default:
       break;
   }
-  if (number >= 9 && number <= 11)
+  if (complex_part(number))
     throw Diagnostic(ErrorCode::kUnsupportedModel, "the model has tensors of complex numbers", "",
                      "export it with real and imaginary parts apart");
   malformed(format("{} is not an element type of the schema", number));
 }
+std::optional<DataType> complex_part(int64_t number) {
+  if (number == 9) return kFloat16;
+  if (number == 10) return kFloat32;
+  if (number == 11) return kFloat64;
+  return std::nullopt;
+}
+int64_t complex_number(DataType part) { return part == kFloat16 ? 9 : part == kFloat64 ? 11 : 10; }
 constexpr int64_t kHighestDtype = 35;
 int64_t dtype_number(DataType dtype) {
   for (int64_t i = 1; i <= kHighestDtype; ++i)

@@ -25,5 +25,8 @@ bool bool_of(const nlohmann::json& j, const char* what);
 // Element types by the schema's numbers; 0 for a type that the schema does not have.
 DataType dtype_of(int64_t number);
 int64_t dtype_number(DataType dtype);
+// The dtype of the parts of a complex type, and back.
+std::optional<DataType> complex_part(int64_t number);
+int64_t complex_number(DataType part);
 
 }  // namespace tilewright::torch

@@ -80,7 +80,9 @@ Value value_of(const Argument& a, const std::vector<Expr>& operands) {
 }
 
 // Operators whose result is a Python number.
-bool makes_number(std::string_view target) {
+bool makes_number(std::string_view target, const NamedValues& arguments) {
+  // Of sizes that are one tensor.
+  if (without_overload(target) == "aten.__getitem__") return !arguments.empty() && !arguments[0].second.list;
   static constexpr std::string_view kTargets[] = {"aten.item",
                                                   "aten._local_scalar_dense",
                                                   "aten.Int",
@@ -296,8 +298,8 @@ Values Importer::wait(const Node& node, const NamedValues& arguments) {
   auto made = relay::try_call("onnx.node", std::move(operands), owner, relay::make_span(node.name));
   if (!made.ok()) throw ConversionFailure{std::move(made).error()};
   Values out;
-  if (outputs == 1 && !length)
-    out = {makes_number(node.target) ? Value::number(*made) : Value(*made)};
+  if (outputs == 1)  // not a tuple, if it is a list of one
+    out = {makes_number(node.target, arguments) ? Value::number(*made) : Value(*made)};
   else
     for (size_t i = 0; i < outputs; ++i)
       out.emplace_back(relay::make_get(*made, static_cast<int64_t>(i), (*made)->span));
@@ -399,6 +401,13 @@ std::optional<Values> Importer::answered(const Node& node, const NamedValues& ar
   const auto like = known_of(arguments[0].second);
   if (!like) return std::nullopt;
   const std::string_view op = without_overload(node.target);
+  if (op == "prim.ListUnpack" && like->dtype.is_int()) {
+    Values sizes;
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      sizes.push_back(
+          made_by("aten.__getitem__.t", node, {arguments[0], {"idx", torch::whole(static_cast<int64_t>(i))}}));
+    return sizes;
+  }
   if (op == "prim.dtype") return Values{Value::of_dtype(like->dtype)};
   auto whole = [](int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); };
   auto size_at = [&](int64_t axis) -> std::optional<Values> {
@@ -438,7 +447,14 @@ std::vector<relay::Expr> convert_waiting(const std::string& text, const std::vec
   if (!node.ok()) throw ConversionFailure{std::move(node).error()};
   NamedValues arguments;
   for (const NamedArgument& input : node->inputs) arguments.emplace_back(input.name, value_of(input.value, operands));
-  const Values made = convert_resolved({importer, nullptr}, *node, std::move(arguments));
+  Values made;
+  try {
+    made = convert_resolved({importer, nullptr}, *node, std::move(arguments));
+  } catch (ConversionFailure& failure) {
+    Diagnostic& d = failure.diagnostic;
+    if (d.where.empty()) d.where = format("node '{}' ({})", node->name, node->target);
+    throw;
+  }
   std::vector<Expr> out;
   for (const Value& v : made) {
     if (v.list)

@@ -32,7 +32,7 @@ json json_of(const Argument& a) {
     case Argument::kText:
       return {{"as_string", a.text}};
     case Argument::kDtype:
-      return {{"as_scalar_type", dtype_number(a.dtype)}};
+      return {{"as_scalar_type", a.complex ? complex_number(a.dtype) : dtype_number(a.dtype)}};
     case Argument::kLayout:
       return {{"as_layout", a.integer}};
     case Argument::kMemoryFormat:

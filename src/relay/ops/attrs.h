@@ -8,5 +8,6 @@
 #include "relay/ops/nn/attrs_recurrent.h"
 #include "relay/ops/nn/attrs_sparse.h"
 #include "relay/ops/tensor/attrs_indexing.h"
+#include "relay/ops/tensor/attrs_matrices.h"
 #include "relay/ops/tensor/attrs_reduce.h"
 #include "relay/ops/tensor/attrs_transform.h"

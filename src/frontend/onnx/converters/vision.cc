@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "frontend/matrices.h"
 #include "frontend/onnx/convert.h"
 #include "relay/ops/image/region_layout.h"
 
@@ -71,8 +72,8 @@ Values col2im(NodeContext& c) {
   return {c.cast(picture, dtype)};
 }
 
-// Determinants of matrices up to 4 x 4, by expansion along the first row.
-Expr determinant(NodeContext& c, const Expr& x, const Ints& columns, int64_t row, int64_t rank) {
+// Determinants of small matrices, by expansion along the first row.
+Expr expanded_determinant(NodeContext& c, const Expr& x, const Ints& columns, int64_t row, int64_t rank) {
   Expr sum;
   for (size_t i = 0; i < columns.size(); ++i) {
     Expr element = c.squeeze(c.slice(c.slice(x, rank - 2, row, row + 1), rank - 1, columns[i], columns[i] + 1),
@@ -80,7 +81,7 @@ Expr determinant(NodeContext& c, const Expr& x, const Ints& columns, int64_t row
     if (columns.size() > 1) {
       Ints others = columns;
       others.erase(others.begin() + static_cast<int64_t>(i));
-      element = c.mul(element, determinant(c, x, others, row + 1, rank));
+      element = c.mul(element, expanded_determinant(c, x, others, row + 1, rank));
     }
     sum = !sum ? element : i % 2 ? c.sub(sum, element) : c.add(sum, element);
   }
@@ -92,10 +93,13 @@ Values det(NodeContext& c) {
   if (rank < 2) c.fail_type("its input is not a matrix");
   int64_t n = c.dims(x).back();
   if (c.dims(x)[static_cast<size_t>(rank - 2)] != n || n < 1) c.fail_type("its matrices are not square");
-  if (n > 4) c.unsupported(format("matrices of {} x {}", n, n));
+  if (n > 4) {
+    const DataType dtype = c.dtype(x);
+    return {c.cast(frontend::determinant(c, dtype == kFloat64 ? x : c.cast(x, kFloat32)), dtype)};
+  }
   Ints columns;
   for (int64_t i = 0; i < n; ++i) columns.push_back(i);
-  return {determinant(c, x, columns, 0, rank)};
+  return {expanded_determinant(c, x, columns, 0, rank)};
 }
 
 // Writes values back to the indices that MaxPool returned.

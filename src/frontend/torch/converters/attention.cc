@@ -113,11 +113,58 @@ ProjectedLayer projected_layer(NodeContext& c, const Expr& x, const std::vector<
   return out;
 }
 
+// ---- packed sequences: their data are padded ones (time, batch, ...) here, with zeros behind each end; the numbers of
+// sequences by time are PyTorch's, with zeros behind the longest
+
+// (n): how many of `counts` are larger than 0, 1, ..., n - 1: lengths from the numbers of sequences by time, and back.
+Expr larger_ones(NodeContext& c, const Expr& counts, int64_t n) {
+  const Expr larger = c.call("less", {c.expand(c.counting(n), 1), c.cast(counts, kInt64)});
+  return c.reduce("sum", c.cast(larger, kInt64), {1}, false);
+}
+// `data` (time, batch, ...) where its sequence goes on, else a number.
+Expr inside_lengths(NodeContext& c, const Expr& data, const Expr& lengths, double outside) {
+  const Expr on = c.call("less", {c.expand(c.counting(c.dims(data).at(0)), 1), lengths});
+  return c.where(c.expand(on, 2, c.rank(data) - 2), data, c.scalar_like(outside, data));
+}
+Expr first_axes_exchanged(NodeContext& c, const Expr& e) {
+  Ints order = {1, 0};
+  for (int64_t i = 2; i < c.rank(e); ++i) order.push_back(i);
+  return c.transpose(e, order);
+}
+Values pack_sequence(NodeContext& c) {
+  Expr x = c.tensor("input");
+  if (c.rank(x) < 2) c.fail_type("its input has no axes of time and sequences");
+  if (c.flag("batch_first", false)) x = first_axes_exchanged(c, x);
+  const Expr lengths = c.cast(c.tensor("lengths"), kInt64);
+  return {inside_lengths(c, x, lengths, 0), larger_ones(c, lengths, c.dims(x)[0])};
+}
+Values pad_sequence(NodeContext& c) {
+  Expr data = c.tensor("data");
+  const Ints d = c.dims(data);
+  const Expr lengths = larger_ones(c, c.tensor("batch_sizes"), d.at(1));
+  // As long as the longest, which may be shorter than what was packed.
+  int64_t longest = 0;
+  const Tensor known = c.constant(lengths, "lengths of sequences");
+  for (int64_t i = 0; i < known.size(); ++i) longest = std::max(longest, known.at_int(i));
+  const int64_t asked = c.integer("total_length", -1), total = asked > 0 ? asked : longest;
+  if (total < longest) c.fail(format("its total_length {} is less than {}", total, longest));
+  data = c.slice(data, 0, 0, std::min(total, d[0]));
+  if (total > d[0]) {
+    Ints more = d;
+    more[0] = total - d[0];
+    data = c.concat({data, c.zeros(c.dtype(data), more)}, 0);
+  }
+  data = inside_lengths(c, data, lengths, c.number("padding_value", 0));
+  return {c.flag("batch_first", false) ? first_axes_exchanged(c, data) : data, lengths};
+}
+
 // Stacked layers. The weights of a direction: input, hidden, and optionally their biases.
 template <Cell kCell>
 Values recurrent(NodeContext& c) {
-  Expr x = c.tensor("input");
-  if (!c.has("batch_first") || c.has("batch_sizes")) c.unsupported("packed sequences");
+  const bool packed = c.has("batch_sizes");
+  Expr x = c.tensor(packed ? "data" : "input");
+  Expr lengths;
+  if (packed) lengths = c.cast(larger_ones(c, c.tensor("batch_sizes"), c.dims(x).at(1)), kInt32);
   if (c.flag("train", false) && c.number("dropout", 0) > 0) c.unsupported("in training mode");
   const bool lstm = kCell == Cell::kLstm, biases = c.flag("has_biases", true);
   const std::vector<Expr> states = lstm ? c.tensors("hx") : std::vector<Expr>{c.tensor("hx")};
@@ -140,6 +187,7 @@ Values recurrent(NodeContext& c) {
       return c.slice(all, 0, layer * directions, (layer + 1) * directions);
     };
     if (projects) {
+      if (packed) c.unsupported("packed sequences with projections of the hidden state");
       std::vector<Expr> sides;
       for (int64_t d = 0; d < directions; ++d) {
         const auto first = params.begin() + (layer * directions + d) * static_cast<int64_t>(each);
@@ -161,7 +209,7 @@ Values recurrent(NodeContext& c) {
         b.push_back(
             c.expand(c.concat({reordered(c, params[at + 2], kCell), reordered(c, params[at + 3], kCell)}, 0), 0));
     }
-    std::vector<Expr> inputs = {x, c.concat(w, 0), c.concat(r, 0), biases ? c.concat(b, 0) : Expr(), Expr(), state(0)};
+    std::vector<Expr> inputs = {x, c.concat(w, 0), c.concat(r, 0), biases ? c.concat(b, 0) : Expr(), lengths, state(0)};
     if (lstm) inputs.push_back(state(1));
     std::vector<NodeContext::OnnxAttribute> attributes = {
         {"hidden_size", c.dims(params.at(1)).at(1)},
@@ -207,6 +255,18 @@ size_t graph_position(NodeContext& c) {
 }
 Values wrapped(NodeContext& c) { return run_graph(c, graph_position(c)); }
 
+// (token, operator, its arguments...): an operator whose order counts, a check or a print. The token is no value.
+Values with_effects(NodeContext& c) {
+  if (c.argument_count() < 2 || c.positional(1).kind != Value::kText) c.fail_type("it names no operator");
+  constexpr std::string_view kSpace = "torch.ops.";
+  std::string_view target = c.positional(1).text;
+  if (target.starts_with(kSpace)) target.remove_prefix(kSpace.size());
+  Values out = c.aten(std::string(target), {c.arguments().begin() + 2, c.arguments().end()});
+  out.insert(out.begin(), Value());
+  out.resize(std::max(out.size(), c.output_count()));
+  return out;
+}
+
 // Programs have them from a run (data_sized.cc).
 Values nms(NodeContext&) {
   throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedModel, "how many boxes are kept is known only at run time",
@@ -229,10 +289,13 @@ constexpr ConverterEntry kTable[] = {
     {"aten._scaled_dot_product_flash_attention_for_cpu", flash_for_cpu},
     {"aten.lstm", recurrent<Cell::kLstm>},
     {"aten.gru", recurrent<Cell::kGru>},
+    {"aten._pack_padded_sequence", pack_sequence},
+    {"aten._pad_packed_sequence", pad_sequence},
     {"aten.rnn_tanh", recurrent<Cell::kTanh>},
     {"aten.rnn_relu", recurrent<Cell::kRelu>},
     {"higher_order.wrap_with_set_grad_enabled", wrapped},
     {"higher_order.wrap_with_autocast", wrapped},
+    {"higher_order.with_effects", with_effects},
     {"torchvision.nms", nms},
     {"torchvision.roi_align", roi_align},
 };

@@ -5,12 +5,10 @@
 #include <cmath>
 
 #include "base/format.h"
-#include "frontend/torch/convert.h"
+#include "frontend/torch/converters/complex.h"
 
 namespace tilewright::torch {
 namespace complex {
-namespace {
-
 using Ints = std::vector<int64_t>;
 
 Value as_complex(Expr e) {
@@ -18,21 +16,15 @@ Value as_complex(Expr e) {
   v.complex = true;
   return v;
 }
-Value whole_at(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
 
-// The number of axes as PyTorch counts them.
 int64_t axes_of(NodeContext& c, const Value& v) { return c.rank(v.expr) - (v.complex ? 1 : 0); }
 
-struct Parts {
-  Expr real, imaginary;  // imaginary: null for real tensors
-};
 Parts parts_of(NodeContext& c, const Value& v) {
   if (!v.expr) c.fail_type("an operand is not a tensor");
   if (!v.complex) return {v.expr, {}};
   const int64_t last = c.rank(v.expr) - 1;
   return {c.squeeze(c.slice(v.expr, last, 0, 1), {last}), c.squeeze(c.slice(v.expr, last, 1, 2), {last})};
 }
-// A complex tensor from its parts; a missing part is zero.
 Value joined(NodeContext& c, Expr real, Expr imaginary) {
   if (!imaginary) imaginary = c.zero_like(real);
   Ints shape = c.dims(real);
@@ -46,6 +38,8 @@ Value joined(NodeContext& c, Expr real, Expr imaginary) {
   const auto rank = static_cast<int64_t>(shape.size());
   return as_complex(c.concat({c.expand(real, rank), c.expand(imaginary, rank)}, rank));
 }
+
+namespace {
 
 // ---- creation from real tensors
 
@@ -88,11 +82,14 @@ Values angle(NodeContext& c) {
 
 // ---- arithmetic
 
-// A Python number takes the other operand's dtype.
+// A number, complex or not, takes the other operand's dtype; integers become what a complex tensor has.
 Parts operand(NodeContext& c, const Value& v, const Value& other) {
   Parts p = parts_of(c, v);
-  const DataType dtype = c.dtype(v.complex ? v.expr : other.expr);
+  const bool number = v.kind == Value::kNumber, own = number ? other.kind == Value::kNumber : v.complex;
+  DataType dtype = c.dtype(own ? v.expr : other.expr);
+  if (!dtype.is_float()) dtype = kFloat32;
   p.real = c.cast(p.real, dtype);
+  if (p.imaginary) p.imaginary = c.cast(p.imaginary, dtype);
   return p;
 }
 template <bool kAdds>
@@ -126,7 +123,70 @@ Values quotient(NodeContext& c) {
   return {joined(c, divided(c.add(c.mul(p.real, q.real), c.mul(p.imaginary, q.imaginary)), size),
                  divided(c.sub(c.mul(p.imaginary, q.real), below), size))};
 }
+// A complex dtype stands for that of the parts.
+NamedValues without_complex_dtype(NamedValues arguments) {
+  for (auto& [name, v] : arguments)
+    if (v.kind == Value::kDtype) v.complex = false;
+  return arguments;
+}
+bool has_real_dtype(NodeContext& c) {
+  for (const auto& [name, v] : c.arguments())
+    if (v.kind == Value::kDtype) return !v.complex;
+  return false;
+}
+// Tensors of one number, like a complex one: real parts. A dtype that is named is a real one.
+Values made_alike(NodeContext& c) {
+  NamedValues arguments = c.arguments();
+  arguments.at(0).second = Value(parts_of(c, arguments.at(0).second).real);
+  const Value real = c.aten(c.node().target, without_complex_dtype(std::move(arguments))).at(0);
+  return {has_real_dtype(c) ? real : joined(c, real.expr, {})};
+}
+// Tensors of one number whose dtype is a complex one.
+Values made_of_parts(NodeContext& c) {
+  NamedValues arguments = c.arguments();
+  std::optional<Parts> fill;
+  for (auto& [name, v] : arguments)
+    if (v.complex && v.kind == Value::kNumber) {
+      fill = parts_of(c, v);
+      v = Value::number(fill->real);
+    }
+  const bool parts = !has_real_dtype(c);
+  arguments = without_complex_dtype(std::move(arguments));
+  if (fill && !c.has("dtype")) arguments.emplace_back("dtype", Value::of_dtype(kFloat32));
+  const Expr real = c.aten(c.node().target, arguments).at(0).expr;
+  if (!parts) return {real};
+  Expr imaginary;
+  if (fill) imaginary = c.add(c.zero_like(real), c.cast(fill->imaginary, c.dtype(real)));
+  return {joined(c, real, imaginary)};
+}
+// To another dtype: a complex tensor's real part, or a real tensor as a complex one.
+Values converted(NodeContext& c) {
+  NamedValues arguments = c.arguments();
+  const Parts p = parts_of(c, arguments.at(0).second);
+  arguments = without_complex_dtype(std::move(arguments));
+  auto part = [&](const Expr& e) {
+    arguments.at(0).second = Value(e);
+    return c.aten(c.node().target, arguments).at(0).expr;
+  };
+  if (has_real_dtype(c)) return {part(p.real)};
+  return {joined(c, part(p.real), p.imaginary ? part(p.imaginary) : Expr())};
+}
+// What is moved or filled with zeros, part by part.
+Values padded(NodeContext& c) {
+  NamedValues arguments = c.arguments();
+  const Parts p = parts_of(c, arguments.at(0).second);
+  arguments.at(0).second = Value(p.real);
+  const Expr real = c.aten(c.node().target, arguments).at(0).expr;
+  arguments.at(0).second = Value(p.imaginary);
+  for (auto& [name, v] : arguments)
+    if (name == "value") v = Value::number(c.scalar(0, kFloat64));
+  return {joined(c, real, c.aten(c.node().target, arguments).at(0).expr)};
+}
 Values negative(NodeContext& c) { return {as_complex(c.call("negative", {c.tensor("self")}))}; }
+Values negative_view(NodeContext& c) {
+  const Expr e = c.call("negative", {c.tensor("self")});
+  return {c.value("self").complex ? as_complex(e) : Value(e)};
+}
 Values itself(NodeContext& c) { return {as_complex(c.tensor("self"))}; }
 
 Values reciprocal(NodeContext& c) {
@@ -182,7 +242,7 @@ Values reshaped_parts(NodeContext& c, int64_t more = 0) {
   first.complex = false;
   auto from_start = [&](Value& v) {
     const int64_t axis = c.integer_of(v, "dim");
-    if (axis < 0) v = whole_at(axis + rank + more);
+    if (axis < 0) v = whole(axis + rank + more);
   };
   for (size_t i = 1; i < arguments.size(); ++i) {
     auto& [name, v] = arguments[i];
@@ -190,18 +250,18 @@ Values reshaped_parts(NodeContext& c, int64_t more = 0) {
       if (v.list) {
         v = Value::of_list(*v.list);
         for (Value& item : *v.list) from_start(item);
-        if (c.node().target.starts_with("aten.permute")) v.list->push_back(whole_at(rank));
+        if (c.node().target.starts_with("aten.permute")) v.list->push_back(whole(rank));
       } else if (v.expr) {
         from_start(v);
       }
     }
     if ((name == "size" || name == "shape") && v.list) {
       v = Value::of_list(*v.list);
-      v.list->push_back(whole_at(2));
+      v.list->push_back(whole(2));
     }
   }
   if (c.node().target.starts_with("aten.flatten") && !c.has("end_dim"))
-    arguments.emplace_back("end_dim", whole_at(rank - 1));
+    arguments.emplace_back("end_dim", whole(rank - 1));
   Values out = convert_resolved(c.place(), c.node(), std::move(arguments));
   for (Value& v : out) {
     v.complex = true;
@@ -216,7 +276,7 @@ Values over_axes(NodeContext& c) {
   if (c.has("dim")) return reshaped_parts(c);
   Value x = c.value("self");
   Values axes;
-  for (int64_t i = 0; i < axes_of(c, x); ++i) axes.push_back(whole_at(i));
+  for (int64_t i = 0; i < axes_of(c, x); ++i) axes.push_back(whole(i));
   x.complex = false;
   Values out = c.aten(c.node().target, {{"self", x}, {"dim", Value::of_list(axes)}});
   out.at(0).complex = true;
@@ -224,161 +284,7 @@ Values over_axes(NodeContext& c) {
 }
 Values one_axis_more(NodeContext& c) { return reshaped_parts(c, 1); }
 
-// ---- Fourier transforms
-
-enum class Kind { kComplex, kInverse, kReal, kInverseReal };
-
-struct Transform {
-  NodeContext& c;
-  std::string norm;
-
-  Expr scaled(const Expr& e, int64_t length, bool inverse) const {
-    const auto n = static_cast<double>(length);
-    double factor = 1;  // beyond the inverse's division by the length
-    if (norm == "ortho") factor = inverse ? std::sqrt(n) : 1 / std::sqrt(n);
-    if (norm == "forward") factor = inverse ? n : 1 / n;
-    return factor == 1 ? e : c.mul(e, c.scalar_like(factor, e));
-  }
-  // z has both parts. A length of -1 keeps the axis as it is.
-  Expr along(Expr z, int64_t axis, int64_t length, bool inverse) const {
-    z = fitted(std::move(z), axis, length);
-    const int64_t n = c.dims(z).at(static_cast<size_t>(axis));
-    Expr y = c.onnx("DFT", 20, {z, Expr(), c.constant_of(Tensor::scalar<int64_t>(kInt64, axis))},
-                    {{"inverse", int64_t{inverse}}})[0];
-    return scaled(y, n, inverse);
-  }
-  // Cuts the axis, or pads it with zeros.
-  Expr fitted(Expr z, int64_t axis, int64_t length) const {
-    Ints d = c.dims(z);
-    const int64_t n = d.at(static_cast<size_t>(axis));
-    if (length < 0 || length == n) return z;
-    if (length == 0) c.fail("its length is 0");
-    if (length < n) return c.slice(z, axis, 0, length);
-    d[static_cast<size_t>(axis)] = length - n;
-    return c.concat({z, c.zeros(c.dtype(z), d)}, axis);
-  }
-  // The full spectrum of a real signal of `length` from its one-sided half.
-  Expr mirrored(Expr z, int64_t axis, int64_t length) const {
-    const int64_t half = length / 2 + 1, last = c.rank(z) - 1;
-    z = fitted(std::move(z), axis, half);
-    const int64_t more = length - half;
-    if (more <= 0) return z;
-    Expr back = c.slice(z, axis, 1, 1 + more);
-    back = c.call("reverse", {back}, make_attrs<relay::ReverseAttrs>([&](auto& a) { a.axis = axis; }));
-    back = c.concat({c.slice(back, last, 0, 1), c.call("negative", {c.slice(back, last, 1, 2)})}, last);
-    return c.concat({z, back}, axis);
-  }
-};
-
-template <Kind kKind>
-Values transform(NodeContext& c) {
-  const Value& self = c.value("self");
-  const int64_t rank = axes_of(c, self);
-  Transform t{c, c.text("norm", "backward")};
-  const bool one = without_overload(c.node().target).ends_with("fft");
-  Ints axes, lengths;
-  if (one) {
-    axes = {c.dim(c.integer("dim", -1), rank)};
-    lengths = {c.integer("n", -1)};
-  } else {
-    if (c.has("s")) lengths = c.ints("s");
-    if (c.has("dim"))
-      for (int64_t a : c.ints("dim")) axes.push_back(c.dim(a, rank));
-    const bool two = c.node().target.find("fft2") != std::string::npos;
-    if (axes.empty()) {
-      const int64_t count = two ? 2 : lengths.empty() ? rank : static_cast<int64_t>(lengths.size());
-      for (int64_t i = rank - count; i < rank; ++i) axes.push_back(i);
-    }
-    if (lengths.empty()) lengths.assign(axes.size(), -1);
-    if (lengths.size() != axes.size() || axes.front() < 0) c.fail("it has other lengths than axes");
-  }
-  constexpr bool kInverse = kKind == Kind::kInverse || kKind == Kind::kInverseReal;
-  Expr z = self.complex ? self.expr : joined(c, c.real(self.expr), {}).expr;
-  const int64_t last = axes.back();
-  if (kKind == Kind::kInverseReal) {
-    for (size_t i = 0; i + 1 < axes.size(); ++i) z = t.along(z, axes[i], lengths[i], true);
-    const int64_t now = c.dims(z).at(static_cast<size_t>(last));
-    const int64_t length = lengths.back() < 0 ? 2 * (now - 1) : lengths.back();
-    if (length < 1) c.fail("its length is 0");
-    z = t.along(t.mirrored(z, last, length), last, -1, true);
-    return {Value(parts_of(c, as_complex(z)).real)};
-  }
-  for (size_t i = axes.size(); i-- > 0;) {
-    z = t.along(z, axes[i], lengths[i], kInverse);
-    if (kKind == Kind::kReal && i + 1 == axes.size())
-      z = c.slice(z, last, 0, c.dims(z).at(static_cast<size_t>(last)) / 2 + 1);
-  }
-  return {as_complex(z)};
-}
-
-// The zero frequency in the middle, and back.
-template <bool kBack>
-Values shifted(NodeContext& c) {
-  Value self = c.value("self");
-  const int64_t rank = axes_of(c, self);
-  Values shifts, axes;
-  Ints of = c.has("dim") ? c.ints("dim") : Ints();
-  if (!c.has("dim"))
-    for (int64_t i = 0; i < rank; ++i) of.push_back(i);
-  for (int64_t i : of) {
-    const int64_t axis = c.dim(i, rank), size = c.dims(self.expr).at(static_cast<size_t>(axis));
-    axes.push_back(whole_at(axis));
-    shifts.push_back(whole_at(kBack ? (size + 1) / 2 : size / 2));
-  }
-  const bool complex = self.complex;
-  self.complex = false;
-  Value out =
-      c.aten("aten.roll.default", {{"self", self}, {"shifts", Value::of_list(shifts)}, {"dims", Value::of_list(axes)}})
-          .at(0);
-  out.complex = complex;
-  return {out};
-}
-
-// The signal of a spectrum by frames: windowed frames are added where they overlap and divided by the windows there.
-Values istft(NodeContext& c) {
-  const Value& self = c.value("self");
-  if (!self.complex) c.fail_type("its operand is not complex");
-  const int64_t n = c.integer("n_fft"), hop = c.integer("hop_length", n / 4), width = c.integer("win_length", n);
-  if (c.flag("return_complex", false) || !c.flag("onesided", true)) c.unsupported("a complex signal");
-  if (n < 1 || hop < 1 || width < 1 || width > n) c.fail("its frames are impossible");
-  const bool alone = axes_of(c, self) == 2;
-  const Value spectrum = as_complex(alone ? c.expand(self.expr, 0) : self.expr);
-  Expr frames =
-      c.aten("aten.fft_irfft.default", {{"self", spectrum}, {"n", whole_at(n)}, {"dim", whole_at(1)}}).at(0).expr;
-  frames = c.transpose(frames, {0, 2, 1});
-  const DataType dtype = c.dtype(frames);
-  if (c.flag("normalized", false)) frames = c.mul(frames, c.scalar(std::sqrt(static_cast<double>(n)), dtype));
-  Expr window = c.has("window") ? c.tensor("window") : c.add(c.zeros(dtype, {width}), c.scalar(1, dtype));
-  const int64_t before = (n - width) / 2;
-  window = c.concat({c.zeros(dtype, {before}), window, c.zeros(dtype, {n - width - before})}, 0);
-  const Ints d = c.dims(frames);
-  const int64_t count = d[1], total = n + hop * (count - 1);
-  Ints places;
-  for (int64_t t = 0; t < count; ++t)
-    for (int64_t i = 0; i < n; ++i) places.push_back(t * hop + i);
-  auto overlapped = [&](const Expr& e, int64_t rows) {
-    const Expr at = c.broadcast_to(c.expand(c.ints_constant(places), 0), {rows, count * n});
-    return c.call("scatter_elements", {c.zeros(dtype, {rows, total}), at, c.reshape(e, {rows, count * n})},
-                  make_attrs<relay::ScatterElementsAttrs>([](auto& a) {
-                    a.axis = 1;
-                    a.reduction = "add";
-                  }));
-  };
-  const Expr sums = overlapped(c.mul(frames, window), d[0]);
-  const Expr weights = overlapped(c.broadcast_to(c.mul(window, window), {1, count, n}), 1);
-  const int64_t start = c.flag("center", true) ? n / 2 : 0;
-  const int64_t length = c.integer("length", total - start - (c.flag("center", true) ? n / 2 : 0));
-  const int64_t end = std::min(total, start + length);
-  if (length < 0 || end <= start) c.fail(format("its length {} is impossible", length));
-  Expr y = c.div(c.slice(sums, 1, start, end), c.slice(weights, 1, start, end));
-  if (end - start < length) y = c.concat({y, c.zeros(dtype, {d[0], length - (end - start)})}, 1);
-  return {alone ? c.squeeze(y, {0}) : y};
-}
-
 constexpr ConverterEntry kTable[] = {
-    {"aten.istft", istft},
-    {"aten.fft_fftshift", shifted<false>},
-    {"aten.fft_ifftshift", shifted<true>},
     {"aten.view_as_complex", view_as_complex},
     {"aten.view_as_real", view_as_real},
     {"aten.complex", from_parts},
@@ -388,20 +294,9 @@ constexpr ConverterEntry kTable[] = {
     {"aten.angle", angle},
     {"aten.conj", conjugate},
     {"aten._conj", conjugate},
+    {"aten._neg_view", negative_view},
     {"aten._conj_physical", conjugate},
     {"aten.conj_physical", conjugate},
-    {"aten.fft_fft", transform<Kind::kComplex>},
-    {"aten.fft_fft2", transform<Kind::kComplex>},
-    {"aten.fft_fftn", transform<Kind::kComplex>},
-    {"aten.fft_ifft", transform<Kind::kInverse>},
-    {"aten.fft_ifft2", transform<Kind::kInverse>},
-    {"aten.fft_ifftn", transform<Kind::kInverse>},
-    {"aten.fft_rfft", transform<Kind::kReal>},
-    {"aten.fft_rfft2", transform<Kind::kReal>},
-    {"aten.fft_rfftn", transform<Kind::kReal>},
-    {"aten.fft_irfft", transform<Kind::kInverseReal>},
-    {"aten.fft_irfft2", transform<Kind::kInverseReal>},
-    {"aten.fft_irfftn", transform<Kind::kInverseReal>},
 };
 
 // Complex versions of operators that also have converters for real tensors.
@@ -447,6 +342,23 @@ constexpr ConverterEntry kOfComplex[] = {
     {"aten.split", same_rank},
     {"aten.split_with_sizes", same_rank},
     {"aten.index_select", same_rank},
+    {"aten.zeros_like", made_alike},
+    {"aten.ones_like", made_alike},
+    {"aten.empty_like", made_alike},
+    {"aten.full_like", made_alike},
+    {"aten.new_zeros", made_alike},
+    {"aten.new_ones", made_alike},
+    {"aten.new_empty", made_alike},
+    {"aten.new_full", made_alike},
+    {"aten.zeros", made_of_parts},
+    {"aten.ones", made_of_parts},
+    {"aten.empty", made_of_parts},
+    {"aten.full", made_of_parts},
+    {"aten.scalar_tensor", made_of_parts},
+    {"aten._to_copy", converted},
+    {"aten.to", converted},
+    {"aten.constant_pad_nd", padded},
+    {"aten.pad", padded},
 };
 
 }  // namespace
@@ -456,7 +368,7 @@ std::span<const ConverterEntry> complex_converters() { return complex::kTable; }
 
 const ConverterEntry* find_complex_converter(std::string_view target) {
   for (const auto table :
-       {std::span<const ConverterEntry>(complex::kTable), std::span<const ConverterEntry>(complex::kOfComplex)})
+       {complex_converters(), fourier_converters(), std::span<const ConverterEntry>(complex::kOfComplex)})
     for (const ConverterEntry& entry : table)
       if (without_overload(target) == entry.target) return &entry;
   return nullptr;

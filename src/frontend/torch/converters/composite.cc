@@ -97,33 +97,6 @@ Values cross(NodeContext& c) {
   auto turned = [&](const Expr& e, const Ints& places) { return along(c, e, c.ints_constant(places), axis); };
   return {c.sub(c.mul(turned(a, {1, 2, 0}), turned(b, {2, 0, 1})), c.mul(turned(a, {2, 0, 1}), turned(b, {1, 2, 0})))};
 }
-Values matrix_power(NodeContext& c) {
-  const Expr x = c.tensor("self");
-  const int64_t n = c.integer("n");
-  if (n < 1 || n > 64) c.unsupported(format("the power {} of a matrix", n));
-  Expr out = x;
-  for (int64_t i = 1; i < n; ++i) out = c.aten("aten.matmul.default", {{"self", out}, {"other", x}}).at(0).expr;
-  return {out};
-}
-// Of a matrix (Frobenius) or of all elements.
-Values frobenius(NodeContext& c) {
-  if (c.has("ord") && c.value("ord").kind != Value::kText) {
-    if (c.rank(c.tensor("self")) != 1 && !(c.has("dim") && c.ints("dim").size() == 1))
-      c.unsupported("a norm of a matrix other than Frobenius's");
-    return c.aten("aten.linalg_vector_norm.default", {{"self", c.value("self")},
-                                                      {"ord", c.value("ord")},
-                                                      {"dim", c.has("dim") ? c.value("dim") : Value()},
-                                                      {"keepdim", c.has("keepdim") ? c.value("keepdim") : Value()}});
-  }
-  if (c.has("ord") && c.text("ord", "fro") != "fro") c.unsupported("a norm of a matrix other than Frobenius's");
-  const Expr x = c.tensor("self");
-  const bool matrix = c.node().target.starts_with("aten.linalg_matrix_norm");
-  Ints axes;
-  for (int64_t i = matrix ? c.rank(x) - 2 : 0; i < c.rank(x); ++i) axes.push_back(i);
-  if (c.has("dim")) axes = c.axes("dim", c.rank(x));
-  return {c.call("sqrt", {c.reduce("sum", c.mul(x, x), axes, c.flag("keepdim", false))})};
-}
-
 // ---- shapes
 
 Values rot90(NodeContext& c) {
@@ -267,10 +240,6 @@ constexpr ConverterEntry kTable[] = {
     {"aten.tensordot", tensordot},
     {"aten.cross", cross},
     {"aten.linalg_cross", cross},
-    {"aten.matrix_power", matrix_power},
-    {"aten.linalg_matrix_power", matrix_power},
-    {"aten.linalg_norm", frobenius},
-    {"aten.linalg_matrix_norm", frobenius},
     {"aten.rot90", rot90},
     {"aten.atleast_1d", at_least_axes<1>},
     {"aten.atleast_2d", at_least_axes<2>},

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products.
+#include <algorithm>
+
 #include "base/format.h"
 #include "frontend/torch/convert.h"
 
@@ -74,12 +76,43 @@ Values bilinear(NodeContext& c) {
   return {c.has("bias") ? c.add(y, c.tensor("bias")) : y};
 }
 
+// What decompositions leave of bilinear: a product of three tensors with new axes, summed over some.
+Values trilinear(NodeContext& c) {
+  std::string equation, result;
+  int64_t rank = 0;
+  for (const char* name : {"1", "2", "3"}) {
+    const std::string which(name);
+    const auto more = c.ints("expand" + which);
+    rank = c.rank(c.tensor("i" + which)) + static_cast<int64_t>(more.size());
+    if (rank > 20) c.unsupported(format("{} axes", rank));
+    equation += equation.empty() ? "" : ",";
+    for (int64_t axis = 0; axis < rank; ++axis)
+      if (std::find(more.begin(), more.end(), axis) == more.end()) equation += static_cast<char>('a' + axis);
+  }
+  const auto sums = c.ints("sumdim");
+  for (int64_t axis = 0; axis < rank; ++axis)
+    if (std::find(sums.begin(), sums.end(), axis) == sums.end()) result += static_cast<char>('a' + axis);
+  return {c.call("einsum", {relay::make_tuple({c.tensor("i1"), c.tensor("i2"), c.tensor("i3")})},
+                 make_attrs<relay::EinsumAttrs>([&](auto& a) { a.equation = equation + "->" + result; }))};
+}
+
 constexpr ConverterEntry kTable[] = {
-    {"aten.linear", linear}, {"aten.matmul", matmul}, {"aten.mm", mm},
-    {"aten.bmm", mm},        {"aten.mv", mv},         {"aten.dot", dot},
-    {"aten.vdot", dot},      {"aten.outer", outer},   {"aten.ger", outer},
-    {"aten.addmm", addmm},   {"aten.addmv", addmv},   {"aten.baddbmm", baddbmm},
-    {"aten.addbmm", addbmm}, {"aten.einsum", einsum}, {"aten.bilinear", bilinear},
+    {"aten.linear", linear},
+    {"aten.matmul", matmul},
+    {"aten.mm", mm},
+    {"aten.bmm", mm},
+    {"aten.mv", mv},
+    {"aten.dot", dot},
+    {"aten.vdot", dot},
+    {"aten.outer", outer},
+    {"aten.ger", outer},
+    {"aten.addmm", addmm},
+    {"aten.addmv", addmv},
+    {"aten.baddbmm", baddbmm},
+    {"aten.addbmm", addbmm},
+    {"aten.einsum", einsum},
+    {"aten.bilinear", bilinear},
+    {"aten._trilinear", trilinear},
 };
 
 }  // namespace

@@ -76,8 +76,16 @@ Expr place_in(NodeContext& c, const Value& index, size_t count) {
   const Expr n = c.scalar(static_cast<int64_t>(count), kInt64);
   return c.call("where", {c.call("less", {at, c.scalar(0, kInt64)}), c.add(at, n), at});
 }
+// All sizes of a tensor whose rank only a run has are one tensor.
+bool is_sizes(NodeContext& c, const Value& v) {
+  return v.kind == Value::kTensor && v.expr && c.rank(v.expr) == 1 && c.dtype(v.expr).is_int();
+}
 Values get_item(NodeContext& c) {
   const Value& list = c.positional(0);
+  if (is_sizes(c, list)) {
+    const auto at = static_cast<int64_t>(place_of(c, c.positional(1), static_cast<size_t>(c.dims(list.expr)[0])));
+    return {Value::number(c.squeeze(c.slice(list.expr, 0, at, at + 1), {0}))};
+  }
   if (list.list && !list.list->empty())
     if (const Expr place = place_in(c, c.positional(1), list.list->size()))
       if (auto item = selected(c, *list.list, place)) return {std::move(*item)};
@@ -96,8 +104,11 @@ Values length(NodeContext& c) {
   return {whole(c.dims(v.expr)[0])};
 }
 Values slice(NodeContext& c) {
-  const Values& items = items_of(c, c.value("l"));
-  const int64_t n = static_cast<int64_t>(items.size()), step = c.integer("step", 1);
+  const bool sizes = is_sizes(c, c.value("l"));
+  const Values none;
+  const Values& items = sizes ? none : items_of(c, c.value("l"));
+  const int64_t n = sizes ? c.dims(c.value("l").expr)[0] : static_cast<int64_t>(items.size());
+  const int64_t step = c.integer("step", 1);
   if (step < 1) c.fail(format("its step is {}", step));
   auto bounded = [&](std::optional<int64_t> at, int64_t fallback) {
     const int64_t i = at.value_or(fallback);
@@ -105,6 +116,10 @@ Values slice(NodeContext& c) {
   };
   Values out;
   const int64_t end = bounded(c.maybe_integer("end"), n);
+  if (sizes) {
+    const int64_t start = bounded(c.maybe_integer("start"), 0);
+    return {c.slice(c.value("l").expr, 0, start, std::max(start, end), step)};
+  }
   for (int64_t i = bounded(c.maybe_integer("start"), 0); i < end; i += step)
     out.push_back(items[static_cast<size_t>(i)]);
   return {Value::of_list(std::move(out))};

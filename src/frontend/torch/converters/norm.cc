@@ -24,6 +24,23 @@ Expr by_statistics(NodeContext& c, const Expr& x, double epsilon) {
                   make_attrs<relay::BatchNormAttrs>([&](auto& a) { a.epsilon = epsilon; }));
   return c.get(y, 0);
 }
+// By the batch's own statistics, of which each channel has one.
+struct OwnStatistics {
+  Expr y, mean, variance, inverse;
+};
+OwnStatistics by_own_statistics(NodeContext& c, const Expr& x, double epsilon) {
+  Ints axes;
+  for (int64_t i = 0; i < c.rank(x); ++i)
+    if (i != 1) axes.push_back(i);
+  auto wide = [&](const Expr& e) { return c.expand(e, 1, c.rank(x) - 2); };
+  const Expr mean = c.reduce("mean", x, axes, false), off = c.sub(x, wide(mean));
+  const Expr variance = c.reduce("mean", c.mul(off, off), axes, false);
+  const Expr inverse = c.call("rsqrt", {c.add(variance, c.scalar_like(epsilon, x))});
+  Expr y = c.mul(off, wide(inverse));
+  if (c.has("weight")) y = c.mul(y, wide(c.tensor("weight")));
+  if (c.has("bias")) y = c.add(y, wide(c.tensor("bias")));
+  return {y, mean, variance, inverse};
+}
 Values batch_norm(NodeContext& c) {
   Expr x = c.tensor("input");
   if (c.flag("training", false) && c.has("running_mean"))
@@ -31,16 +48,12 @@ Values batch_norm(NodeContext& c) {
         "in training mode, where it changes its statistics; call model.eval() before, or run_decompositions()");
   const double epsilon = c.number("eps", 1e-5);
   if (c.has("running_mean") && !c.flag("training", false)) return {by_statistics(c, x, epsilon)};
-  // Normalises by the batch's own statistics.
-  Ints axes;
-  for (int64_t i = 0; i < c.rank(x); ++i)
-    if (i != 1) axes.push_back(i);
-  Expr mean = c.reduce("mean", x, axes, true), off = c.sub(x, mean);
-  Expr variance = c.reduce("mean", c.mul(off, off), axes, true);
-  Expr y = c.mul(off, c.call("rsqrt", {c.add(variance, c.scalar_like(epsilon, x))}));
-  if (c.has("weight")) y = c.mul(y, c.expand(c.tensor("weight"), 1, c.rank(x) - 2));
-  if (c.has("bias")) y = c.add(y, c.expand(c.tensor("bias"), 1, c.rank(x) - 2));
-  return {y};
+  return {by_own_statistics(c, x, epsilon).y};
+}
+// Decomposed form of what has no statistics but the batch's.
+Values batch_norm_without_statistics(NodeContext& c) {
+  const OwnStatistics own = by_own_statistics(c, c.tensor("input"), c.number("eps", 1e-5));
+  return {own.y, own.mean, own.inverse};
 }
 // Decomposed form at inference: the results that only training reads are empty.
 Values batch_norm_no_training(NodeContext& c) {
@@ -57,17 +70,10 @@ Values batch_norm_functional(NodeContext& c) {
   if (!c.flag("training", true)) c.unsupported("without training");
   const double epsilon = c.number("eps", 1e-5), momentum = c.number("momentum", 0.1);
   const Ints d = c.dims(x);
-  Ints axes;
-  for (int64_t i = 0; i < c.rank(x); ++i)
-    if (i != 1) axes.push_back(i);
   double count = 1;
-  for (int64_t a : axes) count *= static_cast<double>(d[static_cast<size_t>(a)]);
-  Expr mean = c.reduce("mean", x, axes, false), wide = c.expand(mean, 1, c.rank(x) - 2);
-  Expr off = c.sub(x, wide), variance = c.reduce("mean", c.mul(off, off), axes, false);
-  Expr inverse = c.call("rsqrt", {c.add(variance, c.scalar_like(epsilon, x))});
-  Expr y = c.mul(off, c.expand(inverse, 1, c.rank(x) - 2));
-  if (c.has("weight")) y = c.mul(y, c.expand(c.tensor("weight"), 1, c.rank(x) - 2));
-  if (c.has("bias")) y = c.add(y, c.expand(c.tensor("bias"), 1, c.rank(x) - 2));
+  for (size_t i = 0; i < d.size(); ++i)
+    if (i != 1) count *= static_cast<double>(d[i]);
+  const auto [y, mean, variance, inverse] = by_own_statistics(c, x, epsilon);
   auto moved = [&](const char* name, const Expr& fresh) {
     Expr old = c.tensor(name);
     return c.add(c.mul(old, c.scalar_like(1 - momentum, old)), c.mul(fresh, c.scalar_like(momentum, old)));
@@ -194,6 +200,8 @@ constexpr ConverterEntry kTable[] = {
     {"aten.batch_norm", batch_norm},
     {"aten._native_batch_norm_legit_no_training", batch_norm_no_training},
     {"aten._native_batch_norm_legit_functional", batch_norm_functional},
+    {"aten._native_batch_norm_legit.no_stats", batch_norm_without_statistics},
+    {"aten._native_batch_norm_legit", native_batch_norm},
     {"aten.native_batch_norm", native_batch_norm},
     {"aten.layer_norm", layer_norm},
     {"aten.native_layer_norm", native_layer_norm},

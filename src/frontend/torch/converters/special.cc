@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Special functions, computed in float64 by series, asymptotic series and continued fractions.
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "frontend/torch/convert.h"
@@ -102,9 +104,56 @@ Values digamma(NodeContext& c) {
   const Truth at_zero = x == 0;
   return as_given(c, at_zero.choose(x.of(-HUGE_VAL), psi(x)));
 }
+// The sum over k >= 0 of (x + k)^-s for x >= 0.5, by Euler's and Maclaurin's formula (DLMF 25.11.28).
+Real hurwitz_zeta(int64_t s, const Real& x) {
+  const auto power = static_cast<double>(s);
+  auto inverse = [&](const Real& y) { return Real{y.c, y.c->call("power", {y.e, y.of(-power).e})}; };
+  const int64_t steps = 12 + s;
+  Real sum = inverse(x);
+  for (int64_t k = 1; k < steps; ++k) sum = sum + inverse(x + static_cast<double>(k));
+  const Real z = x + static_cast<double>(steps), square = 1 / (z * z);
+  // Bernoulli's numbers over factorials, times s (s + 1) ... (s + 2j - 2).
+  Real series = z.of(0);
+  double rising = power;
+  Real way = 1 / z;
+  double j = 1;
+  for (const double term : {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160}) {
+    series = series + way * (term * rising);
+    way = way * square;
+    rising *= (power + 2 * j - 1) * (power + 2 * j);
+    ++j;
+  }
+  return sum + inverse(z) * (z / (power - 1) + 0.5 + series);
+}
+// The n-th derivative of pi cot(pi x), a polynomial in the cotangent.
+Real cotangent_derivative(int64_t n, const Real& x) {
+  std::vector<double> factors = {0, M_PI};
+  for (int64_t i = 0; i < n; ++i) {
+    std::vector<double> next(factors.size() + 1);
+    for (size_t k = 1; k < factors.size(); ++k) {
+      const double slope = -M_PI * static_cast<double>(k) * factors[k];
+      next[k - 1] += slope;
+      next[k + 1] += slope;
+    }
+    factors = std::move(next);
+  }
+  const Real turn = (x - x.call("floor")) * M_PI, cotangent = turn.call("cos") / turn.call("sin");
+  Real sum = x.of(0);
+  for (size_t k = factors.size(); k-- > 0;) sum = sum * cotangent + factors[k];
+  return sum;
+}
+// Derivatives of digamma; by reflection to the left of 0.5.
 Values polygamma(NodeContext& c) {
-  if (c.integer("n") != 0) c.unsupported("derivatives of the digamma function");
-  return digamma(c);
+  const int64_t n = c.integer("n");
+  if (n == 0) return digamma(c);
+  constexpr int64_t kMostDerivatives = 20;
+  if (n < 0 || n > kMostDerivatives) c.unsupported(format("derivative {} of the digamma function", n));
+  const Real x = argument(c);
+  const double sign = n % 2 == 0 ? -1 : 1;
+  const Truth left = x < 0.5, whole{x.c, c.call("equal", {x.e, x.call("floor").e})};
+  const Real right = hurwitz_zeta(n + 1, left.choose(1 - x, x)) * std::tgamma(static_cast<double>(n + 1));
+  const Real reflected = whole.choose(x.of(sign * HUGE_VAL), -right - cotangent_derivative(n, x));
+  return as_given(c, left.choose(reflected, right * sign));
 }
 
 // ---- modified Bessel functions of the first kind

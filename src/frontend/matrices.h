@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What converters of several formats build from factors of matrices (linalg.lu).
+#pragma once
+#include "frontend/expression_builder.h"
+
+namespace tilewright::frontend {
+
+struct LuFactors {
+  Expr factors, pivots;
+  Expr diagonal;  // (..., n): of the upper factor
+  Expr sign;      // (...): 1 or -1, by the number of rows that were exchanged
+};
+// Of square matrices, float32 or float64.
+LuFactors lu_factors(const ExpressionBuilder& c, const Expr& a);
+Expr determinant(const ExpressionBuilder& c, const Expr& a);
+
+}  // namespace tilewright::frontend

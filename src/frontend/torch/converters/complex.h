@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What converters of complex tensors share: such a tensor is a real one whose last axis has real and imaginary parts.
+#pragma once
+#include "frontend/torch/convert.h"
+
+namespace tilewright::torch::complex {
+
+struct Parts {
+  Expr real, imaginary;  // imaginary: null for real tensors
+};
+Value as_complex(Expr e);
+// The number of axes as PyTorch counts them.
+int64_t axes_of(NodeContext& c, const Value& v);
+Parts parts_of(NodeContext& c, const Value& v);
+// A complex tensor from its parts; a missing part is zero.
+Value joined(NodeContext& c, Expr real, Expr imaginary);
+
+}  // namespace tilewright::torch::complex
