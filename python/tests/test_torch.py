@@ -232,7 +232,7 @@ class Backend(unittest.TestCase):
 
     def test_what_it_cannot_take_runs_in_pytorch(self):
         def function(x):
-            return torch.polygamma(2, x) + 1
+            return torch.special.bessel_j0(x) + 1
 
         x = models.image(3, 3)
         with torch.no_grad():
@@ -241,7 +241,7 @@ class Backend(unittest.TestCase):
             again, more = self.said(lambda: compiled(x))
         self.assertTrue(close(got, function(x)) and close(again, got))
         self.assertEqual((len(lines), len(more)), (1, 0), lines)
-        self.assertRegex(lines[0], r"^tilewright: graph \d+ \(\d+ operators\) runs in PyTorch: .*polygamma")
+        self.assertRegex(lines[0], r"^tilewright: graph \d+ \(\d+ operators\) runs in PyTorch: .*bessel_j0")
 
     def test_gradients_stay_in_pytorch(self):
         model, x = nn.Linear(4, 3), models.image(2, 4)
