@@ -33,7 +33,7 @@ def between(page, begin, end, text):
 
 
 def models(files):
-    """Families by name; a model that does not work at every door it was tried at is listed with what it says."""
+    """Families by name; a model that does not work at every door it was tried at is listed with what each says."""
     verdicts = {}
     for file in files:
         for r in json.loads(pathlib.Path(file).read_text(encoding="utf-8")):
@@ -41,7 +41,8 @@ def models(files):
     families = {}
     for name, by_door in sorted(verdicts.items()):
         family, short = name.split("/")
-        bad = ", ".join(f"{door}: {verdict}" for door, verdict in sorted(by_door.items()) if verdict != "works")
+        alike = all(verdict == "works" for verdict in by_door.values())
+        bad = "" if alike else ", ".join(f"{door}: {verdict}" for door, verdict in sorted(by_door.items()))
         families.setdefault(family, []).append(f"`{short}`" + (f" ({bad})" if bad else ""))
     works = sum(all(v == "works" for v in by_door.values()) for by_door in verdicts.values())
     doors = sorted({door for by_door in verdicts.values() for door in by_door})
