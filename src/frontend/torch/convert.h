@@ -141,8 +141,6 @@ class NodeContext : public frontend::ExpressionBuilder {
   // The results of another ATen operator.
   std::vector<Value> aten(const std::string& target, NamedValues arguments) const;
   Expr one_of(const std::string& target, NamedValues arguments) const;  // its only result, a tensor
-  // Sizes, with -1 for unknown ones.
-  std::vector<int64_t> integers_constant_of(const Expr& e, const char* what) const;
 
   // Converts by an ONNX operator's converter (inputs: null when absent), so that both formats share one definition.
   struct OnnxAttribute {
