@@ -232,7 +232,7 @@ void bind_makers(nb::module_& m) {
       [](nb::object condition, const Stmt& then_case, nb::object else_case) {
         const PrimExpr c = prim_expr_of(condition);
         if (c->dtype != kBool) raise(bad_statement(format("an if on {}", c->dtype.str()), "give a comparison"));
-        return wrap_stmt(tir::make_if(c, then_case, optional_stmt(else_case)));
+        return wrap_stmt(make_node<tir::IfNode>(c, then_case, optional_stmt(else_case)));  // as the script says
       },
       any, any, any);
   m.def(

@@ -100,6 +100,14 @@ class Statements(unittest.TestCase):
         tvm.build(f)(array)
         np.testing.assert_array_equal(array.numpy(), [0, 2, 0, 0])
 
+    def test_branches_are_kept(self):
+        a = tir.decl_buffer((4,), "float32", name="A")
+        branch = tir.IfThenElse(tir.const(1, "bool"), tir.BufferStore(a, tir.const(2.0, "float32"), [1]), tir.BufferStore(a, tir.const(3.0, "float32"), [2]))
+        self.assertIsInstance(branch.then_case, tir.BufferStore)
+        array = tvm.nd.array(np.zeros(4, "float32"))
+        tvm.build(tir.PrimFunc([a], branch))(array)
+        np.testing.assert_array_equal(array.numpy(), [0, 2, 0, 0])
+
     def test_calls_are_calls(self):
         a = tir.decl_buffer((4, 8), "float32", name="A")
         pointer = a.access_ptr("rw", offset=8)
