@@ -49,6 +49,10 @@ class Inference {
 
  private:
   Type of(const Expr& e) const { return unifier_.resolved(types_.at(e.get())); }
+  static bool takes_any_types(const Type& t) {
+    const auto* function = as_func(t);
+    return function && !function->variables.empty();
+  }
   Status join(const Type& a, const Type& b, const Expr& at) {
     std::string clash = unifier_.unify(a, b);
     while (!clash.empty() && clash.back() == ' ') clash.pop_back();
@@ -84,7 +88,7 @@ class Inference {
         // types.
         const Type declared = unifier_.opened(as_func(e->type)->result);
         TW_TRY_STATUS(join(result, declared, e));
-        if (const auto* made = as_func(of(f.body)); made && !made->variables.empty()) result = declared;
+        if (takes_any_types(of(f.body))) result = declared;
         return set(e, func_type(std::move(args), std::move(result), f.type_variables));
       }
       case ExprKind::kTuple: {
@@ -105,8 +109,7 @@ class Inference {
         TW_TRY_STATUS(join(types_.at(branch.condition.get()), tensor_type({}, kBool), e));
         TW_TRY_STATUS(join(types_.at(branch.then_branch.get()), types_.at(branch.else_branch.get()), e));
         // A function that takes any types has those of the one in the other branch.
-        const auto* then = as_func(of(branch.then_branch));
-        const bool any = then && !then->variables.empty();
+        const bool any = takes_any_types(of(branch.then_branch));
         return set(e, types_.at((any ? branch.else_branch : branch.then_branch).get()));
       }
       case ExprKind::kMatch: {
