@@ -179,7 +179,7 @@ Result<LoweredFunction> with_body(const LoweredFunction& function, const tir::St
       function.lowered.kernels.empty() ? std::vector<tir::Buffer>() : function.lowered.kernels[0].params;
   const tir::Stmt kept = tir::mutate(  // kernels evaluate nothing without effect
       body, [](PrimExpr e) { return e; },
-      [](tir::Stmt s) {
+      [](const tir::Stmt& s) {
         const auto* call = tir::as<tir::CallExternNode>(s);
         return call && call->name == tir::kEvaluate ? tir::seq({}) : s;
       });

@@ -181,7 +181,7 @@ class Specialization {
   Stmt body(const Stmt& s) {
     return tir::mutate(
         tir::substitute(s, values_),
-        [&](PrimExpr e) -> PrimExpr {
+        [&](const PrimExpr& e) -> PrimExpr {
           const auto* read = tir::as<tir::ReadNode>(e);
           const auto* source = read ? tir::array_of(read->source) : nullptr;
           return source ? tir::read(e->dtype, array(tir::Array(source)), read->name, read->indices) : e;
