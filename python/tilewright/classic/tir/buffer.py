@@ -6,7 +6,7 @@ import typing
 import weakref
 
 from ... import _core
-from .expr import IntImm, StringImm, Var, dtype_of
+from .expr import Var, dtype_of
 from .stmt import Address, write
 
 
