@@ -244,6 +244,12 @@ void bind_loops(nb::module_& m) {
       },
       any, any);
   m.def(
+      "prim_cast_node",  // also of a constant
+      [](const std::string& dtype, nb::object value) {
+        return wrap(tir::PrimExpr(make_node<tir::CastNode>(unwrap(parse_dtype(dtype)), prim_expr_of(value))));
+      },
+      any, any);
+  m.def(
       "prim_reinterpret",
       [](const std::string& dtype, nb::object value) {
         const DataType type = unwrap(parse_dtype(dtype));

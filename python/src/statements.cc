@@ -8,6 +8,7 @@
 #include "te/block_schedule.h"
 #include "tir/block.h"
 #include "tir/operands.h"
+#include "tir/passes/loop_rewrites.h"
 #include "tir/structural.h"
 #include "tir/text.h"
 #include "tir/walk.h"
@@ -352,6 +353,14 @@ void bind_statements(nb::module_& m) {
                                           : wrap(rewriter.expr(prim_expr_of(node)));
       },
       any, any, any, any);
+  m.def(
+      "stmt_pass",  // of tir::loop_rewrites, by name
+      [](const std::string& name, const Stmt& s, int64_t option) {
+        for (const tir::StmtPass& pass : tir::loop_rewrites())
+          if (name == pass.name) return wrap_stmt(pass.run(s, option));
+        raise(Diagnostic(ErrorCode::kInvalidArgument, "no pass over statements is called '" + name + "'"));
+      },
+      any, any, any);
   m.def(
       "stmt_substitute",
       [](const Stmt& s, nb::dict variables) {

@@ -85,8 +85,12 @@ class Simplifier {
         return map_children(
             s, [&](const PrimExpr& e) { return expr(e); }, [](const Stmt& child) { return child; });
       case StmtKind::kWrite:
+        return map_children(
+            s, [&](const PrimExpr& e) { return expr(e); }, [](const Stmt& child) { return child; });
       case StmtKind::kBlock:
-        return s;  // not in kernels
+        for (const BlockAxis& axis : static_cast<const BlockNode&>(*s).axes) rebind(axis.var);
+        return map_children(
+            s, [&](const PrimExpr& e) { return expr(e); }, [&](const Stmt& child) { return stmt(child); });
       case StmtKind::kAllocate: {
         const auto& n = static_cast<const AllocateNode&>(*s);
         Stmt body = stmt(n.body);
@@ -103,7 +107,7 @@ class Simplifier {
     if (!IndexAlgebra::handles(n.var->dtype)) {
       rebind(n.var);
       Stmt body = stmt(n.body);
-      return is_empty(body) ? body : make_for(n.var, min, extent, body, n.for_kind);
+      return is_empty(body) ? body : make_for(n.var, min, extent, body, n.for_kind, n.annotations);
     }
     const DataType type = n.var->dtype;
     const Form first = *form(min), count = *form(extent);
@@ -127,7 +131,7 @@ class Simplifier {
     bind(n.var, {algebra_.range(first, type).lo, last.hi});
     Stmt body = stmt(n.body);
     if (is_empty(body)) return body;
-    return make_for(n.var, min, extent, body, n.for_kind);
+    return make_for(n.var, min, extent, body, n.for_kind, n.annotations);
   }
 
   void rebind(const PrimExpr& var) {
@@ -391,6 +395,13 @@ PrimExpr simplify_index(const PrimExpr& e, std::span<const VariableRange> ranges
   Simplifier simplifier;
   simplifier.assume_no_overflow();
   return simplifier.expression(e, ranges);
+}
+
+Stmt simplify_statement(const Stmt& s) {
+  Simplifier simplifier;
+  simplifier.assume_no_overflow();
+  const Stmt simple = simplifier.stmt(s);
+  return DeadCodeElimination(simple).stmt(simple);
 }
 
 PrimFunc simplify(PrimFunc function) {

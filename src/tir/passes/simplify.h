@@ -25,4 +25,6 @@ using VariableRange = std::pair<PrimExpr, arith::Interval>;
 PrimExpr simplify_expr(const PrimExpr& e, std::span<const VariableRange> ranges);
 // The same, assuming that sums and products do not overflow, as scripts expect of indices.
 PrimExpr simplify_index(const PrimExpr& e, std::span<const VariableRange> ranges);
+// A statement of a script, which may access multi-dimensional memory, with that assumption.
+Stmt simplify_statement(const Stmt& s);
 }  // namespace tilewright::tir

@@ -100,7 +100,9 @@ def _import_from_std(self: Any, file_to_import: str) -> None:
 
 
 def _from_expr(expr: Any, functions: Mapping[Any, Any] | None = None, type_defs: Mapping[Any, Any] | None = None) -> Any:
-    """The module of a function, or of an expression over its free variables."""
+    """The module of a function, or of an expression over its free variables. A function of loops gives a module of loops."""
+    if isinstance(expr, PrimFunc):
+        return LoopModule({str(expr.attrs["global_symbol"]): expr, **(functions or {})})
     module = _Graph()
     for name, data in (type_defs or {}).items():
         module[name] = data

@@ -73,21 +73,49 @@ def calculate_workspace_bytes(func: PrimFunc, workspace_byte_alignment: int) -> 
     return most(func.body)
 
 
-def get_block_access_region(block: Block, buffer_var_map: typing.Any = None) -> list[list[typing.Any]]:
-    """[regions that a block reads, regions that it writes, opaque accesses], each region a single element."""
-    from .region import BufferRegion
-    from .range import Range
-    reads: list[typing.Any] = []
-    writes: list[typing.Any] = []
-
-    def visit(node: typing.Any) -> None:
-        kind = getattr(node, "_kind", "")
+def _accesses(node: typing.Any, see: typing.Callable[[bool, Buffer, typing.Any], None]) -> None:
+    """Calls see(whether it writes, the buffer, the indices) for each access in a statement or expression."""
+    def visit(part: typing.Any) -> None:
+        kind = getattr(part, "_kind", "")
         if kind == "Write":
-            writes.append(BufferRegion(node.buffer, [Range.from_min_extent(i, 1) for i in node.indices]))
-        elif kind == "Read" and isinstance(node._fields[0], Buffer):
-            reads.append(BufferRegion(node._fields[0], [Range.from_min_extent(i, 1) for i in node._fields[1]]))
-    _core.stmt_visit(block.body, visit, True)
-    return [reads, writes, []]
+            see(True, part.buffer, part.indices)
+        elif kind == "Read" and isinstance(part._fields[0], Buffer):
+            see(False, part._fields[0], part._fields[1])
+    _core.stmt_visit(node, visit, True)
 
 
-__all__ = ["calculate_workspace_bytes", "expr_deep_equal", "get_block_access_region", "undefined_vars", "verify_memory", "verify_ssa"]
+def get_block_access_region(block: Block, buffer_var_map: typing.Any = None) -> list[list[typing.Any]]:
+    """[regions that a block reads, regions that it writes, opaque accesses], each region a single element, listed once."""
+    from .range import Range
+    from .region import BufferRegion
+    found: list[list[typing.Any]] = [[], [], []]
+
+    def see(writes: bool, buffer: Buffer, indices: typing.Any) -> None:
+        same = (r for r in found[writes] if r.buffer == buffer)
+        if not any(all(expr_deep_equal(d.min, i) for d, i in zip(r.region, indices)) for r in same):
+            found[writes].append(BufferRegion(buffer, [Range.from_min_extent(i, 1) for i in indices]))
+    _accesses(block.body, see)
+    return found
+
+
+def detect_buffer_access_lca(func: PrimFunc) -> dict[Buffer, typing.Any]:
+    """By buffer, the innermost loop or block around all its accesses; None: the function itself."""
+    around: dict[Buffer, list[typing.Any]] = {}
+
+    def walk(node: typing.Any, path: list[typing.Any]) -> None:
+        inner = statements_in(node)
+        if not inner:
+            _accesses(node, lambda _writes, buffer, _indices: meet(buffer, path))
+        path = [*path, node] if isinstance(node, (For, Block)) else path
+        for child in inner:
+            walk(child, path)
+
+    def meet(buffer: Buffer, path: list[typing.Any]) -> None:
+        known = around.get(buffer, path)
+        shared = next((n for n, (a, b) in enumerate(zip(known, path)) if a is not b), min(len(known), len(path)))
+        around[buffer] = path[:shared]
+    walk(func.body, [])
+    return {buffer: path[-1] if path else None for buffer, path in around.items()}
+
+
+__all__ = ["calculate_workspace_bytes", "detect_buffer_access_lca", "expr_deep_equal", "get_block_access_region", "undefined_vars", "verify_memory", "verify_ssa"]

@@ -314,8 +314,10 @@ class Select(PrimExpr):
 
 
 class Cast(PrimExpr):
+    """A conversion, also where the value is a constant; `expr.astype(dtype)` folds it."""
+
     def __init__(self, dtype: str, value: typing.Any, span: object = None):
-        super().__init__(_core.prim_cast(str(dtype), value))
+        super().__init__(_core.prim_cast_node(str(dtype), value))
 
     @property
     def value(self) -> typing.Any:

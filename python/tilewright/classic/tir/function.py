@@ -31,6 +31,24 @@ class _BufferMap(dict):  # type: ignore[type-arg]
         return dict.get(self, getattr(key, "name", key), default)
 
 
+def _parameter(given: typing.Any, buffers: Mapping[str, Buffer], body: typing.Any) -> typing.Any:
+    """The buffer or variable of a parameter: of a handle without a buffer, the buffer whose data it is in the body."""
+    given = given.asobject() if hasattr(given, "asobject") else given
+    if isinstance(given, Buffer) or not isinstance(given, Var):
+        return given
+    if given.name in buffers or given.dtype != "handle":
+        return buffers.get(given.name, given)
+    found: list[Buffer] = []
+
+    def visit(node: typing.Any) -> None:
+        kind = getattr(node, "_kind", "")
+        buffer = node.buffer if kind == "Write" else node._fields[0] if kind == "Read" else None
+        if isinstance(buffer, Buffer) and (buffer.data is given or buffer.name == given.name):
+            found.append(buffer)
+    _core.stmt_visit(evaluate(body), visit, True)
+    return found[0] if found else decl_buffer((1,), "uint8", given.name)
+
+
 class PrimFunc:
     """A function over buffers: statements from a script, or the kernels of a lowered schedule.
 
@@ -39,7 +57,7 @@ class PrimFunc:
     def __init__(self, params: typing.Any, body: typing.Any, ret_type: typing.Any = None, buffer_map: Mapping[typing.Any, Buffer] | None = None, attrs: Mapping[str, typing.Any] | None = None,
                  span: object = None):
         buffers = {getattr(k, "name", k): v for k, v in (buffer_map or {}).items()}
-        made = [buffers.get(getattr(p, "name", None), p) if not isinstance(p, Buffer) else p for p in params]
+        made = [_parameter(p, buffers, body) for p in params]
         for p in made:
             if not isinstance(p, Buffer) and not (isinstance(p, Var) and "int" in p.dtype):
                 raise ValueError(f"the parameter {p} is no buffer and no size; give a tvm.tir.decl_buffer, or say its buffer in buffer_map")

@@ -343,6 +343,18 @@ class Block(Stmt):
     def alloc_buffers(self) -> list[typing.Any]:
         return list(self._fields[5])
 
+    @property
+    def reads(self) -> list[typing.Any]:
+        """The regions that the body reads."""
+        from .analysis import get_block_access_region
+        return get_block_access_region(self)[0]
+
+    @property
+    def writes(self) -> list[typing.Any]:
+        """The regions that the body writes."""
+        from .analysis import get_block_access_region
+        return get_block_access_region(self)[1]
+
     block = property(lambda self: self)
     # Of one that is an Allocate:
     buffer_var = property(lambda self: self.alloc_buffers[0].data)

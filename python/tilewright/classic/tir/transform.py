@@ -74,14 +74,48 @@ def _kernel_pass(name: str, classic: str) -> PrimFuncPass:
     return PrimFuncPass(lambda function, _mod, _context: PrimFunc._of(function._lowered.with_pass(name), attrs=function.attrs), 0, f"tir.{classic}")
 
 
+def _loop_rewrite(name: str, classic: str) -> PrimFuncPass:
+    """A rewrite of statements of the compiler (src/tir/passes/loop_rewrites.h)."""
+    return PrimFuncPass(lambda function, _mod, _context: function.with_body(_core.stmt_pass(name, function.body, 0)), 0, f"tir.{classic}")
+
+
+def HoistIfThenElse(variant: str | None = None) -> PrimFuncPass:  # noqa: N802
+    """Moves conditions out of the loops on whose variables they do not depend."""
+    return _loop_rewrite("hoist_conditions", "HoistIfThenElse")
+
+
+def LoopPartition() -> PrimFuncPass:  # noqa: N802
+    """Divides loops where a condition changes its value. Loops of constant bounds only if the context's configuration says so:
+    {"tir.LoopPartition": {"partition_const_loop": True}}."""
+    def run(function: PrimFunc, _mod: typing.Any, context: typing.Any) -> PrimFunc:
+        constant = dict(context.config.get("tir.LoopPartition", {})).get("partition_const_loop", False)
+        return function.with_body(_core.stmt_pass("partition_loops", function.body, int(constant)))
+    return PrimFuncPass(run, 0, "tir.LoopPartition")
+
+
+def CommonSubexprElimTIR(enable_cse_tir: bool = True) -> PrimFuncPass:  # noqa: N802
+    """Computes expressions that occur more than once a single time."""
+    if not enable_cse_tir:
+        return Apply(lambda function: function)
+    return _loop_rewrite("eliminate_common_subexpressions", "CommonSubexprElimTIR")
+
+
 def Simplify() -> PrimFuncPass:  # noqa: N802
     """Index arithmetic, conditions and trivial statements in their simplest form."""
-    return _kernel_pass("simplify", "Simplify")
+    def run(function: PrimFunc, _mod: typing.Any, _context: typing.Any) -> PrimFunc:
+        if function._function is None:
+            return PrimFunc._of(function._lowered.with_pass("simplify"), attrs=function.attrs)
+        return function.with_body(_core.stmt_pass("simplify", function.body, 0))
+    return PrimFuncPass(run, 0, "tir.Simplify")
 
 
 def UnrollLoop() -> PrimFuncPass:  # noqa: N802
-    """Replaces unrolled loops by their iterations."""
-    return _kernel_pass("unroll", "UnrollLoop")
+    """Replaces unrolled loops by their iterations; where the context's configuration has {"tir.UnrollLoop": {"auto_max_step": n}},
+    serial ones of at most n iterations, too."""
+    def run(function: PrimFunc, _mod: typing.Any, context: typing.Any) -> PrimFunc:
+        most = dict(context.config.get("tir.UnrollLoop", {})).get("auto_max_step", 0)
+        return function.with_body(_core.stmt_pass("unroll_loops", function.body, int(most)))
+    return PrimFuncPass(run, 0, "tir.UnrollLoop")
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> PrimFuncPass:  # noqa: N802
@@ -121,4 +155,4 @@ def __getattr__(name: str) -> typing.Any:
     raise AttributeError(f"tilewright.tir.transform has no '{name}': loops are lowered by the compiler's own passes; a pass of yours is written with prim_func_pass")
 
 
-__all__ = ["Apply", "Filter", "PrimFuncPass", "RemoveNoOp", "Simplify", "StorageRewrite", "UnrollLoop", "VectorizeLoop", "prim_func_pass"]
+__all__ = ["Apply", "CommonSubexprElimTIR", "Filter", "HoistIfThenElse", "LoopPartition", "PrimFuncPass", "RemoveNoOp", "Simplify", "StorageRewrite", "UnrollLoop", "VectorizeLoop", "prim_func_pass"]
