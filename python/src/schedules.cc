@@ -200,7 +200,8 @@ void bind_tensors(nb::module_& m) {
         unwrap(te::define_scan(name, all_of<Tensor>(init), all_of<Tensor>(update), all_of<Tensor>(state))));
   });
   using Intrinsic = IntrinsicHandle;
-  nb::class_<Intrinsic>(m, "TensorIntrinsic", "Code that computes a piece of a stage")
+  nb::class_<Intrinsic>(m, "TensorIntrinsic", nb::dynamic_attr(), "Code that computes a piece of a stage")
+      .def(nb::init<const Intrinsic&>())
       .def_prop_ro("name", [](const Intrinsic& self) { return self.intrinsic->name; })
       .def_prop_ro("op", [](const Intrinsic& self) { return wrap_operation(self.intrinsic->operation); });
   m.def(

@@ -306,5 +306,57 @@ class Sets(unittest.TestCase):
         self.assertTrue(tvm.arith.IntervalSet.nothing().is_nothing())
 
 
+class Graphs(unittest.TestCase):
+    def chain(self):
+        a = te.placeholder((8, 8), name="A")
+        twice = te.compute((8, 8), lambda i, j: a[i, j] * 2.0, name="twice")
+        turned = te.compute((8, 8), lambda i, j: twice[j, i], name="turned")
+        row = te.compute((8,), lambda i: turned[i, 0] + 1.0, name="row")
+        return a, twice, turned, te.compute((8, 8), lambda i, j: row[j] + turned[i, j], name="out")
+
+    def test_read_graph_and_order(self):
+        a, twice, turned, out = self.chain()
+        graph = te.schedule.CreateReadGraph([out.op])
+        self.assertEqual(graph[turned.op], [twice])
+        order = te.schedule.PostDFSOrder([out.op], graph)
+        self.assertEqual([op.name for op in order], ["A", "twice", "turned", "row", "out"])
+
+    def test_stages_are_inlined_by_kind(self):
+        for inline, gone in (("AutoInlineElemWise", ["twice"]), ("AutoInlineBroadcast", ["twice"]), ("AutoInlineInjective", ["twice", "turned", "row"])):
+            a, twice, turned, out = self.chain()
+            schedule = te.create_schedule(out.op)
+            getattr(te.schedule, inline)(schedule)
+            inlined = [s.op.name for s in schedule.stages if s.attach_type == 2]
+            self.assertEqual(inlined, gone, inline)
+            x, y = np.random.rand(8, 8).astype("float32"), tvm.nd.array(np.zeros((8, 8), "float32"))
+            tvm.build(schedule, [a, out], "llvm")(tvm.nd.array(x), y)
+            doubled = (x * 2).T
+            np.testing.assert_allclose(y.numpy(), doubled[:, 0] + 1 + doubled, rtol=1e-6)
+
+    def test_fields_of_an_intrinsic(self):
+        x = te.placeholder((16,), name="x")
+        z = te.compute((16,), lambda i: x[i] + 1.0, name="z")
+
+        def body(ins, outs):
+            self.assertIsInstance(ins[0], te.schedule.Buffer)
+            return tvm.tir.call_packed("never", ins[0], outs[0])
+        intrinsic = te.decl_tensor_intrin(z.op, body, default_buffer_params={"offset_factor": 16})
+        self.assertEqual((intrinsic.op, intrinsic.reduce_init, list(intrinsic.inputs)), (z.op, None, [x]))
+        self.assertEqual([b.name for b in intrinsic.buffers], ["x", "z"])
+
+    def test_what_a_compute_may_not_be_is_an_error_of_both_kinds(self):
+        a, k = te.placeholder((8,), name="A"), te.reduce_axis((0, 8), "k")
+        for kind in (ValueError, tvm.error.TVMError):
+            with self.assertRaises(kind):
+                te.compute((8,), lambda i: te.sum(a[k], axis=k) + 1)
+
+    def test_lanes_of_processors(self):
+        from tvm.topi.x86.utils import get_simd_32bit_lanes, target_has_vnni
+        for mcpu, lanes in (("skylake-avx512", 16), ("core-avx2", 8), ("nehalem", 4)):
+            with tvm.target.Target(f"llvm -mcpu={mcpu}"):
+                self.assertEqual(get_simd_32bit_lanes(), lanes)
+        self.assertEqual((target_has_vnni("cascadelake"), target_has_vnni("haswell")), (True, False))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -6,6 +6,7 @@ import inspect
 import typing
 
 from ... import _core
+from ..error import InvalidValue
 from ..tir.buffer import buffer_of, decl_buffer
 from ..tir.range import Range
 from ..tir.stmt import evaluate
@@ -64,7 +65,7 @@ def _axis_names(fcompute: typing.Callable[..., typing.Any], rank: int) -> list[s
 def compute(shape: typing.Any, fcompute: typing.Callable[..., typing.Any], name: str = "compute", tag: str = "", attrs: typing.Any = None, varargs_names: typing.Any = None) -> typing.Any:
     """A tensor whose element at some indices is fcompute(*indices): an expression, or a reduction (te.sum and others) of one.
 
-    If fcompute returns several expressions, the result is a list of tensors. Errors: 101 and ValueError (invalid body)."""
+    If fcompute returns several expressions, the result is a list of tensors. Errors: 101, also a ValueError (invalid body)."""
     if _tag.TagScope.get_current() is not None:
         if tag:
             raise ValueError("nested tag is not allowed for now")
@@ -79,12 +80,12 @@ def compute(shape: typing.Any, fcompute: typing.Callable[..., typing.Any], name:
         raise ValueError("fcompute gives no expression")
     reduces = [b for b in bodies if isinstance(b, Reduce)]
     if reduces and (len(reduces) != len(bodies) or any(b._combiner is not bodies[0]._combiner and b.source is not bodies[0].source for b in bodies)):
-        raise ValueError("all bodies of a compute are one reduction's, or none is a reduction")
+        raise InvalidValue("all bodies of a compute are one reduction's, or none is a reduction")
     if reduces:
         first = bodies[0]
         chosen = [b.value_index for b in bodies]
         if len(first.source) > 1 and chosen != list(range(len(first.source))):
-            raise ValueError("a compute takes all values of a reduction, in their order")
+            raise InvalidValue("a compute takes all values of a reduction, in their order")
         op = _core.te_compute(name, axes, first.axis, first.source, first._combiner, first.condition, tag, attrs)
     else:
         op = _core.te_compute(name, axes, [], bodies, None, None, tag, attrs)

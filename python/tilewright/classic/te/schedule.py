@@ -6,8 +6,10 @@ import os
 import typing
 
 from ... import _core
+from ..tir.buffer import Buffer
 from ..tir.op import const
 from ..tir.reduction import IterVar, ThreadAxis
+from .graph import AutoInlineBroadcast, AutoInlineElemWise, AutoInlineInjective, CreateReadGraph, PostDFSOrder
 from .relations import Fuse, InferBound, IterVarAttr, IterVarRelation, ScheduleOps, Singleton, Split, all_loops_of, attributes_of, relations_of
 from .tensor import Operation, Tensor
 
@@ -255,4 +257,4 @@ def create_schedule(ops: typing.Any) -> Schedule:
     return _core.te_create_schedule([_operation(o) for o in ops])
 
 
-__all__ = ["Fuse", "InferBound", "IterVarAttr", "IterVarRelation", "Schedule", "ScheduleOps", "Singleton", "Split", "Stage", "create_schedule"]
+__all__ = ["AutoInlineBroadcast", "AutoInlineElemWise", "AutoInlineInjective", "Buffer", "CreateReadGraph", "Fuse", "InferBound", "IterVarAttr", "IterVarRelation", "PostDFSOrder", "Schedule", "ScheduleOps", "Singleton", "Split", "Stage", "create_schedule"]

@@ -8,7 +8,14 @@ from ... import _core
 from ..tir.buffer import decl_buffer
 from ..tir.stmt import evaluate
 
-TensorIntrin = _core.TensorIntrinsic
+class TensorIntrin(_core.TensorIntrinsic):
+    """A declared intrinsic: the operation `op` that it computes, its tensors `inputs`, the `buffers` of inputs and outputs, and the
+    statements `body`, `reduce_init` and `reduce_update` (None: not given)."""
+
+    def __init__(self, name: str, op: typing.Any, inputs: list[typing.Any], ins: list[typing.Any], outs: list[typing.Any], parts: list[typing.Any]):
+        super().__init__(_core.te_intrinsic(name, op, ins, outs, *parts))
+        self.inputs, self.buffers = inputs, ins + outs
+        self.body, self.reduce_init, self.reduce_update = parts
 
 
 def decl_tensor_intrin(op: typing.Any, fcompute: typing.Callable[..., typing.Any], name: str = "tensor_intrin", binds: typing.Any = None, scalar_params: typing.Any = None,
@@ -35,8 +42,7 @@ def decl_tensor_intrin(op: typing.Any, fcompute: typing.Callable[..., typing.Any
     ins, outs = buffers[:len(inputs)], buffers[len(inputs):]
     made = fcompute(ins, outs)
     parts = list(made) if isinstance(made, (tuple, list)) else [made]
-    body, reset, update = [None if p is None else evaluate(p) for p in (parts + [None, None])[:3]]
-    return _core.te_intrinsic(name, op, ins, outs, body, reset, update)
+    return TensorIntrin(name, op, inputs, ins, outs, [None if p is None else evaluate(p) for p in (parts + [None, None])[:3]])
 
 
 __all__ = ["TensorIntrin", "decl_tensor_intrin"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 
 from ... import _core
+from ..error import InvalidValue
 from .range import Range
 from .expr import PrimExpr, Var, dtype_of, with_operators
 from .op import const, max_value, min_value
@@ -104,7 +105,7 @@ class Reduce:
         self.dtype = dtype_of(self.source[value_index])
 
     def asobject(self) -> typing.Any:
-        raise ValueError("a reduction is the whole body of a compute; compute it in a tensor of its own, and read that")
+        raise InvalidValue("a reduction is the whole body of a compute; compute it in a tensor of its own, and read that")
 
     def same_as(self, other: typing.Any) -> bool:
         return self is other

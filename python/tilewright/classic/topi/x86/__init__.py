@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building blocks of CPU schedules."""
-from . import tensor_intrin
+from . import tensor_intrin, utils
 
-__all__ = ["tensor_intrin"]
+__all__ = ["tensor_intrin", "utils"]
