@@ -17,6 +17,7 @@ function(tw_room_tests room)
     set_target_properties(test_${room} PROPERTIES UNITY_BUILD ${TILEWRIGHT_UNITY} UNITY_BUILD_BATCH_SIZE 4)
     target_compile_options(test_${room} PRIVATE -O1 ${tw_light_sanitizers})  # half the compile time of the test programs
     if(room STREQUAL "driver")  # most of whose tests build graphs: what they include for it is compiled once, too
+      set_target_properties(test_driver PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
       target_precompile_headers(test_driver PRIVATE <gtest/gtest.h> ${CMAKE_SOURCE_DIR}/tests/driver/graphs.h)
     else()
       target_precompile_headers(test_${room} REUSE_FROM tw_gtest_header)

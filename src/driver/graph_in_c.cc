@@ -2,11 +2,11 @@
 #include "driver/graph_in_c.h"
 
 #include <cctype>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/hash.h"
 #include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "codegen/backend.h"
@@ -77,7 +77,7 @@ void name_packed_functions(const std::string& model, lower::Lowered* lowered) {
     std::string name = operators[i];
     for (char& c : name)
       if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-    if (name.size() > kLongest) name = format("{}_{}_", name.substr(0, kLongest), std::hash<std::string>{}(name));
+    if (name.size() > kLongest) name = format("{}_{}_", name.substr(0, kLongest), hash_bytes(name.data(), name.size()));
     const int before = uses[name]++;
     lowered->plan.kernels[i] = lowered->kernels[i].name = prefix + (before ? format("{}_{}", name, before) : name);
   }

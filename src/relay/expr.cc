@@ -24,8 +24,7 @@ Type type_of_function(const std::vector<Expr>& params, const Type& result, const
 // another type, which InferType refuses.
 const Type& result_of_function(const Type& declared, const Type& body) {
   if (!declared) return body;
-  const auto* made = as_func(body);
-  const bool of_any_types = made && !made->variables.empty() && is_complete(declared);
+  const bool of_any_types = takes_any_types(body) && is_complete(declared);
   return is_complete(body) && !of_any_types && types_agree(declared, body) ? body : declared;
 }
 

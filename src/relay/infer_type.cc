@@ -49,10 +49,6 @@ class Inference {
 
  private:
   Type of(const Expr& e) const { return unifier_.resolved(types_.at(e.get())); }
-  static bool takes_any_types(const Type& t) {
-    const auto* function = as_func(t);
-    return function && !function->variables.empty();
-  }
   Status join(const Type& a, const Type& b, const Expr& at) {
     std::string clash = unifier_.unify(a, b);
     while (!clash.empty() && clash.back() == ' ') clash.pop_back();

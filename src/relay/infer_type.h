@@ -16,4 +16,6 @@ namespace tilewright::relay {
 Result<Module> infer_type(const Module& module, PassContext& context);
 // Whether a value of one type may be used as one of the other: what is not known agrees with everything.
 bool types_agree(const Type& a, const Type& b);
+// Whether the type is that of a function of any types: it has variables.
+bool takes_any_types(const Type& t);
 }  // namespace tilewright::relay

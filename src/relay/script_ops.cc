@@ -69,7 +69,8 @@ ScriptAttrs::ScriptAttrs(std::vector<std::pair<std::string, AttrValue>> values) 
 }
 
 void ScriptAttrs::visit(AttrVisitor& visitor) {
-  for (auto& [name, value] : values_) std::visit([&](auto& v) { visitor.visit(name.c_str(), &v); }, value);
+  for (auto& attribute : values_)
+    std::visit([&](auto& v) { visitor.visit(attribute.first.c_str(), &v); }, attribute.second);
 }
 
 OpDef* find_script_op(std::string_view name) {

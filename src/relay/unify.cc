@@ -83,6 +83,11 @@ std::string Unifier::meet(const Type& left, const Type& right, int depth) {
   return "";
 }
 
+bool takes_any_types(const Type& t) {
+  const auto* function = as_func(t);
+  return function && !function->variables.empty();
+}
+
 bool types_agree(const Type& a, const Type& b) {
   if (a == b) return true;
   Unifier unifier;

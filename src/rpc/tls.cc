@@ -26,7 +26,7 @@ struct Free {
   }
 };
 using Context = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
-using Connection = std::unique_ptr<SSL, Free<SSL_free>>;
+using SslConnection = std::unique_ptr<SSL, Free<SSL_free>>;
 
 // Data for the handshake's callbacks.
 struct Handshake {
@@ -124,7 +124,7 @@ BIO* socket_bio(int socket) {
 
 class TlsChannel : public Channel {
  public:
-  TlsChannel(Context context, Connection ssl, int socket, std::chrono::milliseconds patience)
+  TlsChannel(Context context, SslConnection ssl, int socket, std::chrono::milliseconds patience)
       : context_(std::move(context)), ssl_(std::move(ssl)), socket_(socket), patience_(patience) {}
   ~TlsChannel() override {
     {
@@ -188,7 +188,7 @@ class TlsChannel : public Channel {
   }
 
   Context context_;
-  Connection ssl_;
+  SslConnection ssl_;
   int socket_;
   std::chrono::milliseconds patience_;
   std::mutex mutex_;  // for the connection's state; not held while waiting
@@ -222,7 +222,7 @@ Diagnostic handshake_error(const Handshake& handshake, bool server, int wanted) 
 Result<std::unique_ptr<Channel>> handshake(int socket, Handshake* state, bool server,
                                            std::chrono::milliseconds patience, std::chrono::milliseconds later) {
   Context context = new_context(server);
-  Connection ssl(context ? SSL_new(context.get()) : nullptr);
+  SslConnection ssl(context ? SSL_new(context.get()) : nullptr);
   if (!ssl) {
     ::close(socket);
     return Diagnostic(ErrorCode::kLimitExceeded, "TLS could not be set up");

@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxText = 256, kMaxTickets = 64;
 
-enum Message { kPing = 1, kStop, kPut, kRequest, kUpdateInfo, kSummary, kPending };
+enum TrackerMessage { kPing = 1, kStop, kPut, kRequest, kUpdateInfo, kSummary, kPending };
 
 Diagnostic wrong(const std::string& what) { return {ErrorCode::kProtocolError, format("a tracker got {}", what)}; }
 

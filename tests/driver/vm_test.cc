@@ -19,7 +19,7 @@
 namespace tilewright::driver {
 namespace {
 
-const std::string kModel = std::string(TW_TEST_DATA) + "/onnx/free_sizes.onnx";
+const std::string kFreeSizes = std::string(TW_TEST_DATA) + "/onnx/free_sizes.onnx";
 
 struct Inputs {
   int64_t n, l;
@@ -37,7 +37,7 @@ class VmProgramTest : public ::testing::Test {
  protected:
   void SetUp() override {
     file_ = (std::filesystem::temp_directory_path() / format("tw-vm-test-{}.so", getpid())).string();
-    auto status = compile_onnx(kModel, file_, {});
+    auto status = compile_onnx(kFreeSizes, file_, {});
     ASSERT_TRUE(status.ok()) << status.error().str();
     auto artifact = runtime::Artifact::load(file_);
     ASSERT_TRUE(artifact.ok()) << artifact.error().str();
@@ -76,7 +76,7 @@ TEST_F(VmProgramTest, EverySizeAndBranch) {
     onnx::ImportOptions import;
     import.shapes["x"] = {in.n, in.l};
     for (size_t i = 1; i < 4; ++i) import.constants[program_->inputs[i].name] = inputs[i];
-    auto module = onnx::import_onnx(kModel, import);
+    auto module = onnx::import_onnx(kFreeSizes, import);
     ASSERT_TRUE(module.ok()) << module.error().str();
     auto expected = relay::interpret(*module, {{"x", relay::value_from(inputs[0])}});
     ASSERT_TRUE(expected.ok()) << expected.error().str();
@@ -114,12 +114,12 @@ TEST_F(VmProgramTest, SaysWhatIsWrong) {
 
 TEST(VmProgram, FixedSizesStayOrdinary) {
   EXPECT_FALSE(*program_if_needed(std::string(TW_TEST_DATA) + "/onnx/control.onnx", {}));
-  EXPECT_TRUE(*program_if_needed(kModel, {}));
+  EXPECT_TRUE(*program_if_needed(kFreeSizes, {}));
   BuildOptions options;
   options.shapes["nothing"] = {1};
-  EXPECT_EQ(vm_program(kModel, options).error().code, ErrorCode::kUnknownInput);
+  EXPECT_EQ(vm_program(kFreeSizes, options).error().code, ErrorCode::kUnknownInput);
   options.shapes = {{"x", {2, 3, 4}}};
-  EXPECT_EQ(vm_program(kModel, options).error().code, ErrorCode::kShapeMismatch);
+  EXPECT_EQ(vm_program(kFreeSizes, options).error().code, ErrorCode::kShapeMismatch);
 }
 
 }  // namespace

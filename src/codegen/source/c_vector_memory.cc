@@ -30,7 +30,7 @@ std::string function_ending(const CVector& t) { return t.name().substr(3); }
 }  // namespace
 
 std::string CPrinter::address(const tir::BufferNode* buffer, const PrimExpr& index) {
-  const std::string name = buffers_[buffer];
+  std::string name = buffers_[buffer];
   if (as_const_int(index) == 0) return name;
   return format("{} + {}", name, at(index, kSum));
 }

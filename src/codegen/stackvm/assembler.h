@@ -69,7 +69,7 @@ class Assembler {
     std::map<Key, Value> known;
   };
   struct Wanted {
-    stackvm::Op op;
+    stackvm::Op op{};
     int lanes = 1;
     uint32_t bytes = 8;  // of a lane of the result
     Value a = kNothing, b = kNothing, c = kNothing;

@@ -14,7 +14,7 @@
 namespace tilewright::driver {
 namespace {
 
-struct Flags : CompileFlags {
+struct VerifyFlags : CompileFlags {
   std::vector<std::string> paths;
   std::string against = "reference";
   double rtol = 1e-3, atol = 1e-4;
@@ -41,7 +41,7 @@ void print(const VerifyReport& report, const std::string& model) {
   std::printf("%s: %s (%zu kernels checked)\n", model.c_str(), report.ok() ? "ok" : "MISMATCH", report.steps);
 }
 
-int verify_model(const Flags& flags) {
+int verify_model(const VerifyFlags& flags) {
   auto build = flags.options();
   if (!build.ok()) return fail(build.error());
   VerifyOptions options;
@@ -90,7 +90,7 @@ int verify_model(const Flags& flags) {
 Command add_verify(CLI::App* app) {
   auto* cmd = app->add_subcommand(
       "verify", "Check compiled code against the reference interpreter, or run ONNX backend-test folders");
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<VerifyFlags>();
   cmd->add_option("paths", flags->paths,
                   "A model (ONNX, or a Relay module), or folders in the ONNX backend-test layout")
       ->required();

@@ -9,7 +9,7 @@ from ..error import InvalidValue
 from ..registry import register_for_objects
 from ..runtime.container import Map, ShapeTuple
 from ..runtime.module import BenchmarkResult, Module, load_module
-from ..runtime.ndarray import SESSION_STEP, Device, NDArray, as_array, as_dtype, cpu
+from ..runtime.ndarray import SESSION_STEP, Device, NDArray, as_dtype, cpu
 from ..runtime.profiling import Report
 
 

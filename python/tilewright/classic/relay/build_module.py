@@ -9,7 +9,7 @@ from ... import _core
 from ...options import cache_folder
 from ..ir.memory_pools import ConstantMemoryPools, PoolInfo, WorkspaceMemoryPools, WorkspacePoolInfo
 from ..runtime.module import Module
-from ..runtime.ndarray import Device, NDArray, as_array, cpu
+from ..runtime.ndarray import Device, NDArray, as_array
 from ..target import Target
 from ..transform import PassContext
 from .backend import Executor, Runtime

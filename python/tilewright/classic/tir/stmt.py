@@ -237,10 +237,7 @@ class Address:
         if mask is None:
             return [self.element]
         if extent is None:
-            sizes: typing.Any = 1
-            for size in buffer.shape:
-                sizes = sizes * size
-            whole = buffer.strides[0] * buffer.shape[0] if len(buffer.strides) else sizes
+            whole = buffer.strides[0] * buffer.shape[0] if len(buffer.strides) else buffer.get_flattened_buffer().shape[0]
             extent = whole if isinstance(offset, int) and offset == 0 else whole - offset
         return [_Annotation(buffer.dtype), buffer.data, _number(offset), _number(_core.prim_simplify(extent, [])), IntImm("int32", mask)]
 
