@@ -288,13 +288,15 @@ PrimExpr reverse(A a) {
 PrimExpr reverse_sequence(A a) {
   const auto& attrs = a.attrs<relay::ReverseSequenceAttrs>();
   size_t seq = axis_of(attrs.seq_axis, a.index.size()), batch = axis_of(attrs.batch_axis, a.index.size());
-  return a.by_lane([&](const Index& index) {
+  auto at = [&](const Index& index, int lanes) {
     PrimExpr n = max(min(cast(kInt64, a.at(1, {index[batch]}, 1)), make_int(a.in_dim(0, seq))), make_int(0));
     Index mapped = index;
     PrimExpr turned = select(lt(index[seq], n), n - 1 - index[seq], index[seq]);
     mapped[seq] = max(min(turned, make_int(a.in_dim(0, seq) - 1)), make_int(0));
-    return a.at(0, mapped, 1);
-  });
+    return a.at(0, mapped, lanes);
+  };
+  if (a.lanes == 1 || std::max(seq, batch) + 1 != a.index.size()) return at(a.index, a.lanes);
+  return a.by_lane([&](const Index& index) { return at(index, 1); });
 }
 
 // NCHW <-> NCHW{v}c. Padding channels are zero in the blocked form and dropped on the way back. The logical index along

@@ -199,6 +199,14 @@ Result<std::shared_ptr<const Choice>> choose_in_place(const Graph& graph, const 
   return std::shared_ptr<const Choice>(std::move(choice));
 }
 
+bool stores_whole_vectors(const Graph& graph, const Group& group, const Target& target) {
+  return std::all_of(group.outputs.begin(), group.outputs.end(), [&](int id) {
+    const GraphTensor& t = graph.tensors[id];
+    return t.shape.empty() || topi::product(t.shape) == t.shape.back() ||
+           t.shape.back() * static_cast<int64_t>(t.dtype.bytes()) * 8 % target.vector_bits == 0;
+  });
+}
+
 std::optional<topi::View> collapse_leading(const topi::View& view, size_t keep) {
   topi::View out = view;
   while (out.shape.size() > keep) {

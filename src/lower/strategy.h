@@ -120,7 +120,7 @@ struct Choice {
   std::vector<Tensor> tables;
   std::function<tir::Stmt(const GroupScope&, const topi::KernelContext&)> emit;
   bool parallel = true;
-  bool streams = false;       // each element of the results is stored once, in order, and not read
+  bool streams = false;       // each element of the results is stored once, in order and vectors, and not read
   int64_t scratch_bytes = 0;  // per thread: KernelContext::scratch
   DataType scratch_dtype = kFloat32;
 };
@@ -148,6 +148,10 @@ Result<std::shared_ptr<const Choice>> choose_in_place(const Graph& graph, const 
                                                       const KernelChooser& chooser);
 // For groups without an anchor: one loop nest per result over its compute definition.
 std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group, const Target& target);
+
+// Whether rows of a group's results are whole vectors. Others share cache lines: of stores past the caches each would
+// write a part of a line, which takes longer than the whole.
+bool stores_whole_vectors(const Graph& graph, const Group& group, const Target& target);
 
 // Collapses leading dimensions of a view so that `keep` remain (the merged one included); null if strides do not allow
 // it.

@@ -6,6 +6,7 @@
 #include "lower/compute.h"
 #include "lower/permutation.h"
 #include "lower/strategy.h"
+#include "lower/window_copy.h"
 #include "relay/op.h"
 #include "relay/ops/tensor/attrs_transform.h"
 #include "topi/injective.h"
@@ -149,14 +150,18 @@ bool is_one_of(const Expr& e, const std::string_view (&names)[n]) {
   return op && std::find(std::begin(names), std::end(names), op->name) != std::end(names);
 }
 
-// A group that only reshapes its input: one contiguous copy.
-tir::Stmt plain_copy(const GroupScope& scope, const topi::KernelContext& context) {
-  const FunctionNode& function = *scope.group().function;
+// The parameter of a group that only reshapes it; null: the group does more.
+Expr copied_parameter(const FunctionNode& function) {
   Expr from = function.body;
   while (called_op(from) && relay::keeps_order(called_op(from)->facts.elements)) from = as<CallNode>(from)->args[0];
-  if (from == function.body || function.params.size() != 1 || from != function.params[0] || !as_tensor(from->type) ||
-      scope.group().outputs.size() != 1)
-    return {};
+  return from != function.body && function.params.size() == 1 && from == function.params[0] && as_tensor(from->type)
+             ? from
+             : Expr();
+}
+
+// A group that only reshapes its input: one contiguous copy.
+tir::Stmt plain_copy(const GroupScope& scope, const topi::KernelContext& context) {
+  if (!copied_parameter(*scope.group().function) || scope.group().outputs.size() != 1) return {};
   const topi::View &in = scope.input(0), &out = scope.output();
   if (!in.contiguous() || !out.contiguous() || in.dtype() != out.dtype() || in.dtype().bits < 8) return {};
   topi::InjectiveConfig config;
@@ -186,12 +191,54 @@ tir::Stmt joining_copy(const GroupScope& scope, const topi::KernelContext& conte
                                                                      : tir::Stmt();
 }
 
+// Whether a call only moves elements, contiguous along the last dimension where its operand's are.
+bool moves_rows(const Expr& e) {
+  static constexpr std::string_view kMoves[] = {"broadcast_to",  "concatenate", "expand_dims", "nn.batch_flatten",
+                                                "nn.pad",        "reshape",     "split",       "squeeze",
+                                                "strided_slice", "tile"};
+  static constexpr std::string_view kOfRows[] = {"reverse", "reverse_sequence", "take"};
+  if (!is_one_of(e, kOfRows)) return is_one_of(e, kMoves);
+  const auto* call = as<CallNode>(e);
+  const auto rank = static_cast<int64_t>(as_tensor(call->args[0]->type)->shape.size());
+  auto inner = [&](int64_t axis) { return axis == -1 || axis + 1 == rank; };
+  const std::string_view name = called_op(e)->name;
+  if (name == "take") {
+    const auto& axis = attrs_as<TakeAttrs>(call->attrs)->axis;
+    return axis && !inner(*axis);
+  }
+  if (name == "reverse") return !inner(attrs_as<ReverseAttrs>(call->attrs)->axis);
+  const auto& attrs = *attrs_as<ReverseSequenceAttrs>(call->attrs);
+  return !inner(attrs.seq_axis) && !inner(attrs.batch_axis);
+}
+
+// Everything that a group computes but indices of rows, which are computed once for a row.
+std::vector<Expr> along_rows(const Expr& body) {
+  static constexpr std::string_view kByIndex[] = {"reverse_sequence", "take"};
+  std::vector<Expr> out;
+  std::function<void(const Expr&)> visit = [&](const Expr& e) {
+    if (std::find(out.begin(), out.end(), e) != out.end()) return;
+    out.push_back(e);
+    if (const auto* tuple = as<TupleNode>(e))
+      for (const Expr& field : tuple->fields) visit(field);
+    else if (const auto* part = as<TupleGetItemNode>(e))
+      visit(part->tuple);
+    else if (const auto* call = as<CallNode>(e))
+      for (size_t i = 0; i < (is_one_of(e, kByIndex) && moves_rows(e) ? 1 : call->args.size()); ++i)
+        visit(call->args[i]);
+  };
+  visit(body);
+  return out;
+}
+
+bool only_moves(const Expr& body) {
+  const std::vector<Expr> all = along_rows(body);
+  return std::all_of(all.begin(), all.end(), [](const Expr& e) { return !as<CallNode>(e) || moves_rows(e); });
+}
+
 // Vectors as long as narrow elements allow, for moves, for what integers compute in their own width, and for bytes made
 // from wider elements by a few instructions, where stores of a quarter of a register would cost as much as the rest.
 // 0: the usual length, which counts elements of 32 bits.
 int lanes_for_narrow(const GroupScope& scope, const Target& target) {
-  static constexpr std::string_view kMoves[] = {"concatenate", "split",   "strided_slice", "nn.pad",
-                                                "tile",        "reshape", "broadcast_to",  "expand_dims"};
   static constexpr std::string_view kSimple[] = {
       "abs",     "add",           "cast",        "ceil",       "clip",       "divide", "equal",      "floor",
       "greater", "greater_equal", "isfinite",    "isinf",      "isnan",      "less",   "less_equal", "maximum",
@@ -200,8 +247,8 @@ int lanes_for_narrow(const GroupScope& scope, const Target& target) {
   constexpr int kFew = 10;
   int bits = 0, simple = 0, others = 0;
   bool moves = true, floats = false;
-  for (const Expr& e : relay::post_order(scope.group().function->body)) {
-    if (const OpDef* op = called_op(e); op && !is_one_of(e, kMoves)) {
+  for (const Expr& e : along_rows(scope.group().function->body)) {
+    if (const OpDef* op = called_op(e); op && !moves_rows(e)) {
       if (op->pattern > OpPattern::kBroadcast) return 0;
       moves = false;
       ++(is_one_of(e, kSimple) ? simple : others);
@@ -256,16 +303,19 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
   choice->cost.microseconds = choice->cost.bytes / (target.machine.l2_gbps * 1e3);
   choice->parallel = elements > 4096;
   // Transposes store pieces of many lines in turn: only whole lines may go past the caches.
-  choice->streams = target.vector_bits >= 512 || !find_moves(*group.function).call;
+  choice->streams = (target.vector_bits >= 512 || !find_moves(*group.function).call) &&
+                    (copied_parameter(*group.function) || stores_whole_vectors(graph, group, target));
   choice->emit = [](const GroupScope& scope, const topi::KernelContext& context) {
     if (tir::Stmt copy = transposing_copy(scope, context)) return copy;
     if (tir::Stmt copy = deinterleaving_copy(scope, context)) return copy;
     if (tir::Stmt copy = joining_copy(scope, context)) return copy;
+    if (tir::Stmt copy = window_copy(scope, context)) return copy;
     if (tir::Stmt copy = plain_copy(scope, context)) return copy;
     std::vector<tir::Stmt> stmts;
     const Expr& body = scope.group().function->body;
     topi::InjectiveConfig config;
     config.lanes = lanes_for_narrow(scope, *context.target);
+    config.overlaps = only_moves(body);
     for (int i = 0; i < static_cast<int>(scope.group().outputs.size()); ++i) {
       const topi::View& out = scope.output(static_cast<size_t>(i));
       config.together = vectors_together(scope, out, *context.target);

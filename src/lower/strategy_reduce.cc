@@ -123,7 +123,7 @@ std::shared_ptr<Choice> softmax(const Problem& p) {
   if (p.arg_dtype(0) == kFloat64) problem.dtype = kFloat64;
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
-  choice->streams = true;
+  choice->streams = stores_whole_vectors(p.graph, p.group, p.target);
   choice->scratch_bytes = topi::softmax_scratch_bytes(problem);
   choice->scratch_dtype = problem.dtype;
   Anchor anchor = p.anchor;
@@ -142,7 +142,7 @@ std::shared_ptr<Choice> layer_norm(const Problem& p) {
   problem.epsilon = attrs.epsilon;
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
-  choice->streams = true;
+  choice->streams = stores_whole_vectors(p.graph, p.group, p.target);
   Anchor anchor = p.anchor;
   bool scale = attrs.scale, center = attrs.center;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {

@@ -25,6 +25,7 @@ class Injective {
         lanes_(lanes),
         unroll_(std::max(1, config.unroll)),
         together_(config.together),
+        overlaps_(config.overlaps),
         context_(context) {}
 
   Stmt stmt() const {
@@ -105,7 +106,9 @@ class Injective {
   Stmt tail(const Index& at, const Run& run) const {
     const int64_t left = run.extent() % lanes_;
     if (left == 0) return {};
-    const PrimExpr from = make_int(run.last - left);
+    const bool overlaps = overlaps_ && left > 1 && run.extent() > lanes_;
+    const PrimExpr from = make_int(run.last - (overlaps ? lanes_ : left));
+    if (overlaps) return span(at, run, from, lanes_, {});
     return left == 1 ? span(at, run, from, 1, {}) : span(at, run, from, lanes_, tail_mask(lanes_, left));
   }
   Stmt row(const Index& at) const {
@@ -148,6 +151,7 @@ class Injective {
   const View& out_;
   const std::vector<Run> runs_;
   const int lanes_, unroll_, together_;
+  const bool overlaps_;
   const KernelContext& context_;
 };
 

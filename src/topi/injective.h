@@ -12,6 +12,9 @@ struct InjectiveConfig {
   // Vectors of a long row that one expression computes: the constants of a long polynomial, which are more than there
   // are registers, are loaded once for all of them, and their chains of products overlap. Instead of `unroll`.
   int together = 1;
+  // Whether the last vector of a run may lie over the one before it, which takes less than a masked one. For results
+  // that cost nothing to compute twice, and never share memory with what they are computed from.
+  bool overlaps = false;
 };
 
 // The innermost loop runs along out's last dimension in vectors, with one masked vector at the end; outer dimensions

@@ -42,6 +42,20 @@ TEST(StreamedResults, AreThoseBeyondTheLastCacheOfTheMachine) {
   EXPECT_EQ(streamed(x, sum_of(x), "znver4"), std::vector{true});
 }
 
+// Rows that are not whole vectors share cache lines, which would be written in parts.
+TEST(StreamedResults, AreOfWholeVectors) {
+  auto of = [](int64_t width) {
+    const std::vector<Expr> x{input("x", {64, 1 << 10, width})};
+    return streamed(x, call("negative", {x[0]}), "haswell");
+  };
+  EXPECT_EQ(of(56), std::vector{true});
+  EXPECT_EQ(of(55), std::vector{false});
+  const std::vector<Expr> x{input("x", {64, 1 << 10, 60})};
+  auto softmax = call("nn.softmax", {x[0]}, make_default_attrs<SoftmaxAttrs>());
+  EXPECT_EQ(streamed(x, softmax, "haswell"), std::vector{false});
+  EXPECT_EQ(streamed(x, softmax, "x86-64-v2"), std::vector{true});
+}
+
 TEST(StreamedResults, AKernelThatReadsItsResultsKeepsThemInTheCaches) {
   const std::vector<Expr> x{input("x", {64, 512, 512}), input("w", {64, 512, 512})};
   EXPECT_EQ(streamed(x, call("nn.batch_matmul", {x[0], x[1]}, make_default_attrs<BatchMatmulAttrs>()), "znver4"),
