@@ -32,6 +32,24 @@ PrimExpr reduced(Intrinsic op, PrimExpr vector) {
   return out;
 }
 
+// Tests of a value's class are comparisons of its bits without the sign; null: another function.
+PrimExpr tested(Intrinsic op, const PrimExpr& x) {
+  if (x->dtype.element() != kFloat16 && x->dtype.element() != kBFloat16) return {};
+  const DataType words = kInt16.with_lanes(x->dtype.lanes);
+  const PrimExpr infinity = make_const(words, x->dtype.element() == kFloat16 ? 0x7c00 : 0x7f80);
+  const PrimExpr bits = binary(ExprKind::kBitAnd, reinterpret(words, x), make_const(words, 0x7fff));
+  switch (op) {
+    case Intrinsic::k_isinf:
+      return eq(bits, infinity);
+    case Intrinsic::k_isnan:
+      return lt(infinity, bits);
+    case Intrinsic::k_isfinite:
+      return lt(bits, infinity);
+    default:
+      return {};
+  }
+}
+
 PrimExpr in_float32(PrimExpr e) {
   if (is_binary(e->kind)) {
     const auto& n = static_cast<const BinaryNode&>(*e);
@@ -44,6 +62,7 @@ PrimExpr in_float32(PrimExpr e) {
   if (n.op == Intrinsic::k_if_then_else || !is_narrow_float(n.args[0]->dtype)) return e;
   if (n.op == Intrinsic::k_reduce_add || n.op == Intrinsic::k_reduce_max || n.op == Intrinsic::k_reduce_min)
     return reduced(n.op, n.args[0]);
+  if (PrimExpr test = tested(n.op, n.args[0])) return test;
   std::vector<PrimExpr> args;
   for (const PrimExpr& a : n.args) args.push_back(widened(a));
   PrimExpr wide = intrinsic(n.op, std::move(args));

@@ -278,7 +278,7 @@ std::vector<OpDef> norm_ops() {
           {{"data", "floats"}, {"gamma", "(C)"}, {"beta", "(C)"}, {"moving_mean", "(C)"}, {"moving_var", "(C)"}}, kOut,
           batch_norm_type, eval_batch_norm, make_default_attrs<BatchNormAttrs>)
           .with({.operand_type = weight_along_axis<BatchNormAttrs>}),
-      define_op("nn.layer_norm", "Zero mean and unit variance along axis, then gamma and beta.", affine, kOpaque,
+      define_op("nn.layer_norm", "Zero mean and unit variance along axis, then gamma and beta.", affine, kOut,
                 layer_norm_type, eval_layer_norm, make_default_attrs<LayerNormAttrs>)
           .with({.operand_type = weight_along_axis<LayerNormAttrs>}),
       define_op("nn.instance_norm",

@@ -146,6 +146,13 @@ void FusionGroups::build_graph(const Expr& root, bool in_place) {
   graph_[index_.at(root.get())].external = true;
 }
 
+namespace {
+bool reads_rows(const OpDef& op) {
+  static constexpr std::string_view kNames[] = {"nn.fast_softmax", "nn.layer_norm", "nn.log_softmax", "nn.softmax"};
+  return std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
+}
+}  // namespace
+
 void FusionGroups::link_operands(size_t node, bool in_place) {
   const Expr& e = nodes_[node];
   auto link = [&](const Expr& operand, OpPattern pattern) {
@@ -174,6 +181,8 @@ void FusionGroups::link_operands(size_t node, bool in_place) {
       for (const Expr& arg : call.args) {
         const auto* in = as_tensor(arg->type);
         bool same = pattern == OpPattern::kBroadcast && in && out && in->shape == out->shape;
+        // Kernels over rows read elements once, as they come: wider ones need not be stored first.
+        same = same || (&arg == call.args.data() && reads_rows(*op) && is_call_to(arg, "cast"));
         link(arg, same ? OpPattern::kElemWise : pattern);
       }
       break;
