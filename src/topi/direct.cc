@@ -106,7 +106,7 @@ namespace {
 // A scan along another axis than the last one: a few rows at a time, each from the one before it, which is still in the
 // first cache; one line of elements after the other would touch a page for each of them.
 Stmt scan_rows(const ScanProblem& problem, const Operand& input, const View& out, const KernelContext& context) {
-  constexpr int64_t kBytesTogether = 4096;
+  constexpr int64_t kBytesTogether = 16384;
   const size_t axis = problem.axis;
   const int64_t n = problem.shape[axis], width = problem.shape.back();
   const int lanes = context.target->lanes(out.dtype().bits);

@@ -82,6 +82,39 @@ struct Reduction {
     });
   }
 
+  // The same over many long lines: blocks of a row are summed in memory that stays in the first cache, a few lines at a
+  // time, since lines far apart are read the faster the longer each piece is.
+  Stmt along_blocks() const {
+    const int64_t inner = p.shape.back(), vectors = inner / lanes, tail = inner % lanes, block = block_vectors();
+    std::vector<int64_t> units;
+    for (int i : kept)
+      if (i != rank - 1) units.push_back(p.shape[i]);
+    const int64_t blocks = ceil_div(vectors, block);
+    units.push_back(blocks + (tail ? 1 : 0));
+    const Buffer sums = make_buffer("sums", element, block * lanes, Scope::kStack, 64);
+    Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+      Index at = unravel(unit, units), index(rank);
+      for (int i = 0, j = 0; i < rank - 1; ++i)
+        if (!reduced(p.axes, i)) index[i] = at[j++];
+      index.back() = at.back();
+      return bind_all(index, [&](Index index) {
+        const PrimExpr number = index.back();
+        Stmt body = bind("first", number * block, [&](const PrimExpr& first) {
+          return block_of(index, first, min(make_int(vectors) - first, make_int(block)), sums);
+        });
+        if (!tail) return body;
+        return make_if(eq(number, make_int(blocks)), span(index, make_int(vectors * lanes), 1, tail_mask(lanes, tail)),
+                       body);
+      });
+    });
+    return allocate(sums, all);
+  }
+  bool has_long_lines() const {
+    const int64_t bytes = product(p.shape) * static_cast<int64_t>(p.dtype.bytes());
+    return p.shape.back() / lanes >= block_vectors() / 4 && p.shape[p.axes.back()] >= 2 * kLinesTogether &&
+           bytes > 2 * context.target->machine.l2_bytes;
+  }
+
   Index out_index(const Index& index) const {
     Index result;
     for (int i = 0; i < rank; ++i)
@@ -121,6 +154,44 @@ struct Reduction {
     return allocate(acc, seq(std::move(body)));
   }
 
+  static constexpr int64_t kBlockBytes = 16384, kLinesTogether = 4;
+  int64_t block_vectors() const { return kBlockBytes / (int64_t{lanes} * element.bytes()); }
+  // Columns of `count` vectors from vector `first` on.
+  Stmt block_of(Index index, const PrimExpr& first, const PrimExpr& count_here, const Buffer& sums) const {
+    const DataType vector = element.with_lanes(lanes);
+    auto place = [&](const PrimExpr& v) { return ramp(v * lanes, 1, lanes); };
+    auto each = [&](const std::function<Stmt(const PrimExpr&)>& step) {
+      return loop("vector", make_int(0), count_here, step);
+    };
+    auto column = [&](const PrimExpr& v) { return (first + v) * lanes; };
+    const int last = p.axes.back();
+    const std::vector<int> outer(p.axes.begin(), p.axes.end() - 1);
+    const int64_t lines = p.shape[last], groups = lines / kLinesTogether;
+    auto add = [&](const PrimExpr& line, int64_t n) {
+      return each([&](const PrimExpr& v) {
+        PrimExpr sum = load(sums, place(v));
+        for (int64_t i = 0; i < n; ++i) {
+          index[last] = line + i, index.back() = column(v);
+          sum = combine(sum, operand(index, lanes, {}));
+        }
+        return store(sums, place(v), sum);
+      });
+    };
+    Stmt clear = each([&](const PrimExpr& v) { return store(sums, place(v), combine.neutral(vector)); });
+    Stmt total = over(p.shape, outer, 0, index, [&] {
+      Stmt most = loop("lines", groups, [&](const PrimExpr& g) { return add(g * kLinesTogether, kLinesTogether); });
+      if (lines % kLinesTogether == 0) return most;
+      return seq({most, loop("line", make_int(groups * kLinesTogether), make_int(lines),
+                             [&](const PrimExpr& line) { return add(line, 1); })});
+    });
+    Stmt result = each([&](const PrimExpr& v) {
+      Index to = index;
+      to.back() = column(v);
+      return finish(to, load(sums, place(v)), {});
+    });
+    return seq({clear, total, result});
+  }
+
   const ReduceProblem& p;
   const Operand& input;
   const View& out;
@@ -142,7 +213,8 @@ Stmt reduce(const ReduceProblem& p, const Operand& input, const View& out, const
             const KernelContext& context) {
   TW_ICHECK(!p.axes.empty() && !p.shape.empty(), "reduce: axes");
   const Reduction reduction(p, input, out, epilogue, context);
-  return reduced(p.axes, static_cast<int>(p.shape.size()) - 1) ? reduction.along_rows() : reduction.along_lanes();
+  if (reduced(p.axes, static_cast<int>(p.shape.size()) - 1)) return reduction.along_rows();
+  return reduction.has_long_lines() ? reduction.along_blocks() : reduction.along_lanes();
 }
 
 Cost estimate(const ReduceProblem& p, const Target& target) {

@@ -78,14 +78,28 @@ Expr expand_layer_norm(const Expr& e) {
   return scaled_and_shifted(e, normalised(arg(e, 0), {axis}, attrs.epsilon, e->span), attrs, axis, rank);
 }
 
+// x * scale + shift, where both have one element for a channel of a sample: what is as large as x is read for the mean,
+// for the variance, and for the result, and nothing as large is kept in between.
 Expr expand_instance_norm(const Expr& e) {
   const auto& attrs = attrs_of<InstanceNormAttrs>(e);
-  size_t rank = tensor_of(arg(e, 0)).shape.size();
+  const Expr& x = arg(e, 0);
+  const Span& span = e->span;
+  size_t rank = tensor_of(x).shape.size();
   int64_t axis = positive_axis(attrs.axis, rank);
   std::vector<int64_t> axes;
   for (int64_t i = 1; i < static_cast<int64_t>(rank); ++i)
     if (i != axis) axes.push_back(i);
-  return scaled_and_shifted(e, normalised(arg(e, 0), axes, attrs.epsilon, e->span), attrs, axis, rank);
+  if (tensor_of(x).dtype.bits <= 16)  // the product and the shift would be rounded before they nearly cancel
+    return scaled_and_shifted(e, normalised(x, axes, attrs.epsilon, span), attrs, axis, rank);
+  Expr mean = call("mean", {x}, reduce_over(axes), span);
+  Expr centred = call("subtract", {x, mean}, {}, span);
+  Expr variance = call("mean", {call("multiply", {centred, centred}, {}, span)}, reduce_over(axes), span);
+  Expr scale = call("rsqrt", {call("add", {variance, scalar_like(attrs.epsilon, x)}, {}, span)}, {}, span);
+  if (attrs.scale) scale = call("multiply", {scale, along_axis(arg(e, 1), axis, rank, span)}, {}, span);
+  Expr shift = call("multiply", {mean, scale}, {}, span);
+  shift = attrs.center ? call("subtract", {along_axis(arg(e, 2), axis, rank, span), shift}, {}, span)
+                       : call("negative", {shift}, {}, span);
+  return call("add", {call("multiply", {x, scale}, {}, span), shift}, {}, span);
 }
 
 // Requires known shapes: splitting into groups needs a reshape and back.
