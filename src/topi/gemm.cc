@@ -34,14 +34,16 @@ class GemmKernel {
     a_batch_ = batch_stride(a), a_row_ = row_stride(a);
     b_batch_ = packed_ ? 0 : batch_stride(b);
     out_batch_ = out.rank() == 3 ? out.strides[0] : 0, out_row_ = row_stride(out);
-    if (transposed_) scratch_ = make_buffer("panel", b.dtype(), p_.k * width_, Scope::kStack, 64);
-    panel_ = transposed_ ? scratch_ : b.buffer;
-    b_k_ = packed_ || transposed_ ? width_ : row_stride(b);
+    copied_ = copies_panels(p_, c_, row_stride(b), target);
+    const bool in_scratch = transposed_ || copied_;
+    if (in_scratch) scratch_ = make_buffer("panel", b.dtype(), p_.k * width_, Scope::kStack, 64);
+    panel_ = in_scratch ? scratch_ : b.buffer;
+    b_k_ = packed_ || in_scratch ? width_ : row_stride(b);
     unroll_ = static_cast<int>(std::min<int64_t>(c_.k_unroll, p_.k));
     element_ = static_cast<int64_t>(p_.dtype.bytes());
     turning_ = turning_rows(p_, c_, target);
     row_tiles_ = (p_.m - turning_) / c_.mr, row_tail_ = (p_.m - turning_) % c_.mr;
-    chunk_ = std::max<int64_t>(1, transposed_ || dots_ ? row_tiles_ : std::min<int64_t>(row_tiles_, kGemmChunk));
+    chunk_ = std::max<int64_t>(1, in_scratch || dots_ ? row_tiles_ : std::min<int64_t>(row_tiles_, kGemmChunk));
     chunks_ = std::max<int64_t>(1, ceil_div(row_tiles_, chunk_));
     plan_hints(target.machine.l2_bytes);
   }
@@ -70,7 +72,7 @@ class GemmKernel {
   // Prefetches what comes from beyond the L2 cache where the hardware prefetcher fails: rows of B, and the rows of a
   // tile in A and C, are far apart. With few rows of A, B's next rows are prefetched, with more the next batch's.
   void plan_hints(int64_t l2) {
-    const bool row_major = p_.b == MatrixB::kRowMajor;
+    const bool row_major = p_.b == MatrixB::kRowMajor && !copied_;
     b_is_far_ = !packed_ && p_.batch * p_.k * p_.n * element_ > l2;
     panel_ahead_ = packed_ && p_.k * width_ * static_cast<int64_t>(b_.dtype().bytes()) >= 8 << 10;
     rows_ahead_ = row_major && b_is_far_ && p_.m <= 8;
@@ -144,7 +146,7 @@ class GemmKernel {
             [&](int col) {
               const int lanes = acc.lanes(col);
               PrimExpr at = ramp(b_k_at + (u * b_k_ + int64_t{col} * v_), 1, lanes);
-              const bool masked = p_.b == MatrixB::kRowMajor && col == cols - 1;
+              const bool masked = p_.b == MatrixB::kRowMajor && !copied_ && col == cols - 1;
               return load(panel_, at, masked ? tail_mask(lanes, rest) : PrimExpr());
             });
       };
@@ -243,6 +245,22 @@ class GemmKernel {
     return seq(std::move(parts));
   }
 
+  // Copies a panel of B with `valid` columns; what is behind them is 0.
+  Stmt copied_panel(const PrimExpr& batch, const PrimExpr& n0, int64_t valid) const {
+    const int64_t row = row_stride(b_);
+    return bind("panel_at", batch * b_batch_ + n0 + b_.offset, [&](const PrimExpr& at) {
+      auto step = [&](const PrimExpr& k) {
+        std::vector<Stmt> parts;
+        for (int64_t n = 0; n < valid; n += v_)
+          parts.push_back(
+              put(k, make_int(n),
+                  load(b_.buffer, ramp(at + k * row + n, 1, v_), tail_mask(v_, std::min<int64_t>(v_, valid - n)))));
+        return seq(std::move(parts));
+      };
+      return loop("k", p_.k, step);
+    });
+  }
+
   // Transposes a panel of B^T with `valid` columns,
   // computing the first rows of C on the way.
   void turn_panel(std::vector<Stmt>* body, const PrimExpr& batch, const PrimExpr& n0, int64_t valid) const {
@@ -279,12 +297,13 @@ class GemmKernel {
   // A unit's row tiles under one panel.
   Stmt column(const PrimExpr& batch, const PrimExpr& panel, const PrimExpr& part, int64_t valid) const {
     PrimExpr n0 = panel * width_;
-    PrimExpr b_origin = packed_       ? panel * (p_.k * width_) + b_.offset
-                        : transposed_ ? make_int(0)
-                                      : batch * b_batch_ + n0 + b_.offset;
+    PrimExpr b_origin = packed_                  ? panel * (p_.k * width_) + b_.offset
+                        : transposed_ || copied_ ? make_int(0)
+                                                 : batch * b_batch_ + n0 + b_.offset;
     return bind("b_at", b_origin, [&](PrimExpr b_at) {
       std::vector<Stmt> body;
       if (transposed_) turn_panel(&body, batch, n0, valid);
+      if (copied_) body.push_back(copied_panel(batch, n0, valid));
       const int64_t wide = int64_t{v_} * c_.nr, whole = valid / wide;
       if (valid <= wide) {
         body.push_back(row_tiles(batch, part, n0, b_at, valid));
@@ -296,7 +315,7 @@ class GemmKernel {
         if (valid % wide) body.push_back(row_tiles(batch, part, n0 + whole * wide, b_at + whole * wide, valid % wide));
       }
       Stmt all = seq(std::move(body));
-      return transposed_ && p_.m > turning_ ? allocate(scratch_, all) : all;
+      return copied_ || (transposed_ && p_.m > turning_) ? allocate(scratch_, all) : all;
     });
   }
 
@@ -319,8 +338,8 @@ class GemmKernel {
     Stmt turn = loop("k", p_.k, [&](const PrimExpr& k) {
       std::vector<Stmt> body;
       for (int64_t n = 0; n < dots_; ++n)
-        body.push_back(
-            store(copy, k + n * p_.k, load(b_.buffer, batch * b_batch_ + k * b_k_ + (b_.offset + columns_ + n))));
+        body.push_back(store(copy, k + n * p_.k,
+                             load(b_.buffer, batch * b_batch_ + k * row_stride(b_) + (b_.offset + columns_ + n))));
       return seq(std::move(body));
     });
     return allocate(
@@ -339,9 +358,10 @@ class GemmKernel {
           last_ = 0;                               // columns per panel; panels; columns of the last panel
   DataType vector_;                                // dtype of accumulator vectors
   bool packed_ = false, transposed_ = false;       // kind of p_.b
+  bool copied_ = false;                            // its panels are copied first
   int64_t a_batch_ = 0, a_row_ = 0, b_batch_ = 0;  // element strides
   int64_t out_batch_ = 0, out_row_ = 0;            // element strides of out
-  Buffer scratch_, panel_;                         // a transposed panel; the buffer from which tiles read B
+  Buffer scratch_, panel_;                         // a panel made here; the buffer from which tiles read B
   int64_t b_k_ = 0;                                // stride between steps in panel_
   int unroll_ = 1;                                 // steps per iteration of a tile's loop
   int64_t element_ = 4;                            // bytes per element

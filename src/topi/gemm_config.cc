@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "topi/register_tile.h"
 #include "topi/words.h"
@@ -14,6 +15,8 @@ namespace {
 
 // Limit on the scratch of one transposed panel; beyond it, dot products are used.
 constexpr int64_t kMaxScratchBytes = 64 << 10;
+// The same of one copied panel; beyond it, rows are read where they are.
+constexpr int64_t kMaxCopyBytes = 128 << 10;
 
 // Rows whose stride is a multiple of 4 KiB map to one 8-way set of the L1 cache.
 bool rows_alias(const GemmProblem& p) { return p.m > 1 && p.row_stride * p.dtype.bits / 8 % 4096 == 0; }
@@ -116,6 +119,18 @@ bool takes_dots(const GemmProblem& p, const GemmConfig& c, const Target& target)
 
 bool ends_in_half(int64_t valid, int64_t v, const Target& target) {
   return target.vector_bits >= 512 && valid % v != 0 && valid % v * 2 <= v;
+}
+
+bool copies_panels(const GemmProblem& p, const GemmConfig& c, int64_t row_stride, const Target& target) {
+  constexpr int64_t kLine = 64, kWays = 8, kLeastTiles = 8;  // a copy pays where many tiles read it
+  const auto element = static_cast<int64_t>(p.dtype.bytes());
+  const int64_t width = lanes_of(p, target) * c.nr * element;
+  if (p.b != MatrixB::kRowMajor || p.m < kLeastTiles * c.mr || p.k * width > kMaxCopyBytes) return false;
+  const int64_t sets = target.machine.l1_bytes / (kLine * kWays), stride = row_stride * element;
+  // Rows come back to a set after so many, each with the lines of its part of the panel.
+  const int64_t apart = stride % kLine == 0 ? sets / std::gcd(stride / kLine, sets) : sets;
+  const int64_t lines = ceil_div(width, kLine);
+  return p.k * lines > std::min(apart * lines, sets) * kWays;
 }
 
 int turning_rows(const GemmProblem& p, const GemmConfig& c, const Target& target) {

@@ -16,6 +16,9 @@ bool ends_in_half(int64_t valid, int64_t v, const Target& target);
 // Rows of the first tile under a panel, which transposes the panel on the way; 0: it is transposed before, or need not
 // be.
 int turning_rows(const GemmProblem& problem, const GemmConfig& config, const Target& target);
+// Whether each panel of a row-major B is copied before its tiles read it, since its lines would not stay in the first
+// cache: they are too many, or so far apart that they share few of its sets.
+bool copies_panels(const GemmProblem& problem, const GemmConfig& config, int64_t row_stride, const Target& target);
 // The number of B's columns beyond whole (half) vectors that are cheaper as dot products than in a vector of their own:
 // mostly one to three.
 int64_t columns_of_dots(const GemmProblem& problem, const GemmConfig& config, const Target& target);
