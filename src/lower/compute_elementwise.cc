@@ -85,21 +85,33 @@ PrimExpr whole_power(const PrimExpr& base, const PrimExpr& exponent) {
   const PrimExpr x = make_var("x", t), y = make_var("y", t), e = make_var("e", t);
   auto number = [&](int64_t v) { return make_const(t, static_cast<double>(v)); };
   auto odd = [&](const PrimExpr& v) { return ne(binary(ExprKind::kBitAnd, v, number(1)), number(0)); };
-  std::vector<std::pair<PrimExpr, PrimExpr>> steps;  // variables with their values
-  PrimExpr square = x, result = select(odd(e), x, number(1));
-  for (int bit = 1; bit < 6; ++bit) {
-    const PrimExpr next = make_var("square", t), product = make_var("product", t);
-    steps.emplace_back(next, square * square);
-    const PrimExpr set = odd(binary(ExprKind::kShiftRight, e, number(bit)));
-    steps.emplace_back(product, select(set, result * next, result));
-    square = next, result = product;
+  // By the lowest bits of e.
+  auto power = [&](int bits) {
+    std::vector<std::pair<PrimExpr, PrimExpr>> steps;  // variables with their values
+    PrimExpr square = x, result = select(odd(e), x, number(1));
+    for (int bit = 1; bit < bits; ++bit) {
+      const PrimExpr next = make_var("square", t), product = make_var("product", t);
+      steps.emplace_back(next, square * square);
+      const PrimExpr set = odd(binary(ExprKind::kShiftRight, e, number(bit)));
+      steps.emplace_back(product, select(set, result * next, result));
+      square = next, result = product;
+    }
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) result = let(step->first, step->second, result);
+    return result;
+  };
+  PrimExpr result = power(6);
+  // One exponent for all lanes, which is small as a rule: one branch saves most of the products.
+  if (const auto* all = as<BroadcastNode>(exponent); all && t.lanes > 1) {
+    const PrimExpr zero = make_const(t.element(), 0), eight = make_const(t.element(), 8);
+    PrimExpr few = lt(all->value, eight);
+    if (t.is_int()) few = logical_and(le(zero, all->value), few);
+    result = intrinsic(Intrinsic::k_if_then_else, {few, power(3), result});
   }
   if (t.is_int()) {
     const PrimExpr one = select(odd(y), x, number(1));  // for bases 1 and -1
     const PrimExpr unit = logical_or(eq(x, number(1)), eq(x, number(-1)));
     result = select(lt(y, number(0)), select(unit, one, number(0)), result);
   }
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) result = let(step->first, step->second, result);
   const PrimExpr bounded = min(y, number(62) + binary(ExprKind::kBitAnd, y, number(1)));
   return let(x, base, let(y, exponent, let(e, bounded, result)));
 }

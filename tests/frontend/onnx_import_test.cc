@@ -123,6 +123,26 @@ TEST(OnnxImport, PoolsThatRoundUpLeaveOutWindowsInThePadding) {
   }
 }
 
+// The sum of the squares does not fit the type, its root does.
+TEST(OnnxImport, NormsOfWholeNumbersFit) {
+  const std::pair<const char*, std::vector<int64_t>> wanted[] = {{"ReduceL2", {94868, 5}}, {"ReduceLogSum", {21, 2}}};
+  for (const auto& [op, results] : wanted) {
+    Model m =
+        model_of({node(op, {"x"}, {"y"}, {ints_attribute("axes", {1}), int_attribute("keepdims", 0)})}, {"x"}, "y");
+    for (auto* value : {&m.graph.inputs[0], &m.graph.outputs[0]}) value->type.elem = kInt32;
+    m.graph.inputs[0].type.shape = std::vector<ValueType::DimInfo>{{2, ""}, {10, ""}};
+    m.graph.outputs[0].type.shape.reset();
+    auto imported = import_onnx(m);
+    ASSERT_TRUE(imported.ok()) << imported.error().str();
+    Tensor x(kInt32, {2, 10});
+    const bool norm = std::string_view(op) == "ReduceL2";
+    for (int64_t i = 0; i < 10; ++i) x.set_double(i, norm ? 30000 : 200'000'000), x.set_double(10 + i, i < 7 ? 2 : 0);
+    auto y = relay::interpret(*imported, {{"x", relay::value_from(x)}});
+    ASSERT_TRUE(y.ok()) << y.error().str();
+    EXPECT_EQ((*y)[0].i, results) << op;
+  }
+}
+
 // What quantisers write stays recognisable: the pass makes integer products of it, and the results stay within two
 // steps of the last scale.
 TEST(OnnxImport, QuantizedModelsBecomeIntegerArithmetic) {

@@ -45,8 +45,7 @@ Values gather_elements(NodeContext& c) {
   int64_t axis = c.axis(c.int_attr("axis", 0), c.rank(x));
   const Dim& size = c.shape(x)[static_cast<size_t>(axis)];
   check_constant_indices(c, c.input(1), size);
-  return {c.call("gather", {x, from_the_end(c, c.input(1), size)},
-                 make_attrs<relay::GatherAttrs>([&](auto& a) { a.axis = axis; }))};
+  return {c.call("gather", {x, c.input(1)}, make_attrs<relay::GatherAttrs>([&](auto& a) { a.axis = axis; }))};
 }
 
 // The graph IR has the axis of index tuples first, ONNX last. Negative indices are wrapped as well.

@@ -35,14 +35,11 @@ using Around = Expr (*)(NodeContext&, const Expr&);
 Expr same(NodeContext&, const Expr& e) { return e; }
 Expr absolute(NodeContext& c, const Expr& e) { return c.call("abs", {e}); }
 Expr square(NodeContext& c, const Expr& e) { return c.mul(e, e); }
-Expr root(NodeContext& c, const Expr& e) {
-  DataType dtype = c.dtype(e);
-  return dtype.is_float() ? c.call("sqrt", {e}) : c.cast(c.call("sqrt", {c.cast(e, kFloat64)}), dtype);
-}
-Expr logarithm(NodeContext& c, const Expr& e) {
-  DataType dtype = c.dtype(e);
-  return dtype.is_float() ? c.call("log", {e}) : c.cast(c.call("log", {c.cast(e, kFloat64)}), dtype);
-}
+// Sums of integers whose roots and logarithms fit the type, where they do not.
+Expr wide(NodeContext& c, const Expr& e) { return c.dtype(e).is_float() ? e : c.cast(e, kFloat64); }
+Expr wide_square(NodeContext& c, const Expr& e) { return square(c, wide(c, e)); }
+Expr root(NodeContext& c, const Expr& e) { return c.cast(c.call("sqrt", {e}), c.dtype(c.input(0))); }
+Expr logarithm(NodeContext& c, const Expr& e) { return c.cast(c.call("log", {e}), c.dtype(c.input(0))); }
 
 template <const char* kOp, Around kBefore, Around kAfter, int kAxesInput>
 Values reduction(NodeContext& c) {
@@ -132,9 +129,9 @@ constexpr ConverterEntry kReduceConverters[] = {
     {"ReduceMax", 1, reduction<kLargest, same, same, 18>},
     {"ReduceMin", 1, reduction<kSmallest, same, same, 18>},
     {"ReduceL1", 1, reduction<kSum, absolute, same, 18>},
-    {"ReduceL2", 1, reduction<kSum, square, root, 18>},
+    {"ReduceL2", 1, reduction<kSum, wide_square, root, 18>},
     {"ReduceSumSquare", 1, reduction<kSum, square, same, 18>},
-    {"ReduceLogSum", 1, reduction<kSum, same, logarithm, 18>},
+    {"ReduceLogSum", 1, reduction<kSum, wide, logarithm, 18>},
     {"ReduceLogSumExp", 1, log_sum_exp},
     {"ArgMax", 1, arg_max},
     {"ArgMin", 1, arg_min},
