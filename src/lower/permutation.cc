@@ -138,4 +138,24 @@ std::optional<topi::Permutation> permutation_of(const Anchor& anchor, const topi
   return p;
 }
 
+topi::Permutation with_longest_parts(const topi::Permutation& permutation) {
+  topi::Permutation p = permutation;
+  p.parts.clear();
+  for (const Part& part : permutation.parts) {
+    if (part.extent == 1) continue;
+    Part* last = p.parts.empty() ? nullptr : &p.parts.back();
+    if (last && last->from == part.from * part.extent && last->to == part.to * part.extent)
+      last->extent *= part.extent, last->from = part.from, last->to = part.to;
+    else
+      p.parts.push_back(part);
+  }
+  if (p.parts.empty()) return permutation;
+  p.out.shape.clear(), p.out.strides.clear(), p.out.halo_before.clear(), p.out.halo_after.clear();
+  for (Part& part : p.parts) {
+    part.axis = p.out.rank(), part.step = 1;
+    p.out.shape.push_back(part.extent), p.out.strides.push_back(part.to);
+  }
+  return p;
+}
+
 }  // namespace tilewright::lower

@@ -17,4 +17,8 @@ Anchor find_moves(const relay::FunctionNode& function);
 // unevenly.
 std::optional<topi::Permutation> permutation_of(const Anchor& anchor, const topi::View& in, const topi::View& out);
 
+// The same where parts that lie side by side in both tensors are one dimension: for copies whose results do not depend
+// on their index. Rows that end less often fill more vectors.
+topi::Permutation with_longest_parts(const topi::Permutation& permutation);
+
 }  // namespace tilewright::lower

@@ -138,7 +138,8 @@ tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& c
       return from_blocked(in, out, epilogue, context);
     return {};
   }
-  const auto permutation = permutation_of(anchor, in, out);
+  auto permutation = permutation_of(anchor, in, out);
+  if (permutation && scope.group().function->body == anchor.expr) permutation = with_longest_parts(*permutation);
   return permutation && topi::is_transposing(*permutation) ? topi::transpose_copy(*permutation, epilogue, context)
                                                            : tir::Stmt();
 }

@@ -166,7 +166,8 @@ struct Matrices {
   std::vector<int64_t> outer;  // extents
   int64_t rows = 0, columns = 0;
   Place in_row, out_column;
-  std::vector<int64_t> in_outer, out_outer;  // strides
+  std::vector<int64_t> in_outer, out_outer;   // strides
+  int64_t row_stride = 0, column_stride = 0;  // of `in` and `out`, where it is one; 0: it is not
   int64_t in_offset = 0, out_offset = 0;
   // The valid rows and columns of a matrix; others are zero (rows) or not stored (columns). Null: all.
   std::function<PrimExpr(const Index&outer)> real_rows, real_columns;
@@ -220,8 +221,15 @@ Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epi
   // Tiles of narrow elements are parts of cache lines: as many side by side as fill whole ones, on both sides.
   const int64_t in_line = 64 / std::max<int64_t>(1, element.bits / 8),
                 out_line = 64 / std::max<int64_t>(1, out.dtype().bits / 8);
-  const int64_t rows_together = std::min(ceil_div(out_line, size.rows), row_tiles),
-                columns_together = std::min(ceil_div(in_line, size.columns), column_tiles);
+  // Where rows of one side follow each other closely, several lines of each of the other side's, which lie far apart.
+  auto lines = [](int64_t stride, DataType t, int64_t tiles, int side, int64_t line) {
+    const bool close = stride > 0 && stride * std::max<int64_t>(1, t.bits / 8) <= 512;
+    return close && tiles * side >= 32 * line ? 4 * line : line;
+  };
+  const int64_t out_piece = lines(m.row_stride, element, row_tiles, size.rows, out_line),
+                in_piece = lines(m.column_stride, out.dtype(), column_tiles, size.columns, in_line);
+  const int64_t rows_together = std::min(ceil_div(out_piece, size.rows), row_tiles),
+                columns_together = std::min(ceil_div(in_piece, size.columns), column_tiles);
   std::vector<int64_t> units = m.outer;
   units.push_back(ceil_div(row_tiles, rows_together));
   units.push_back(ceil_div(column_tiles, columns_together));
@@ -334,6 +342,8 @@ Stmt transpose_copy(const Permutation& p, const Epilogue& epilogue, const Kernel
   m.rows = d.rows.extent(), m.in_row = d.rows.place(&Part::from);
   m.columns = d.columns.extent(), m.out_column = d.columns.place(&Part::to);
   m.in_offset = p.in.offset, m.out_offset = p.out.offset;
+  if (d.rows.parts.size() == 1) m.row_stride = d.rows.parts[0].from;
+  if (d.columns.parts.size() == 1) m.column_stride = d.columns.parts[0].to;
   for (const Part& part : d.outer)
     m.outer.push_back(part.extent), m.in_outer.push_back(part.from), m.out_outer.push_back(part.to);
   const size_t rank = p.out.shape.size();
