@@ -26,7 +26,10 @@ constexpr int64_t kCounts = kLeading, kFirstList = kLeading + kDigits * kDigit;
 bool by_list(const RankProblem& p) { return p.k <= kMostInList; }
 
 // The number of digits in which elements can differ.
-int digits_of(DataType element) { return element.is_float() ? kDigits : std::max(1, element.bits / 8); }
+int digits_of(DataType element) {
+  const bool half = element == kFloat16 || element == kBFloat16;
+  return element.is_float() && !half ? kDigits : std::max(1, element.bits / 8);
+}
 
 // Long lines and small k: this many candidates are gathered before all but the first k are dropped.
 int64_t candidates(const RankProblem& p) { return round_up(std::max<int64_t>(512, 4 * p.k), 64); }

@@ -15,8 +15,13 @@ PrimExpr narrow_key(const PrimExpr& x, DataType element, bool ascending) {
   const PrimExpr lowest = constant(std::numeric_limits<int32_t>::min());
   PrimExpr order;
   if (element.is_float()) {
-    const PrimExpr wide = element == kFloat32 ? x : cast(kFloat32.with_lanes(lanes), x);
-    PrimExpr bits = reinterpret(kInt32.with_lanes(lanes), wide);
+    const bool half = element == kFloat16 || element == kBFloat16;
+    const PrimExpr wide = half || element == kFloat32 ? x : cast(kFloat32.with_lanes(lanes), x);
+    // Halves need only the upper digits.
+    PrimExpr bits = half
+                        ? binary(ExprKind::kShiftLeft,
+                                 cast(kInt32.with_lanes(lanes), reinterpret(kInt16.with_lanes(lanes), x)), constant(16))
+                        : reinterpret(kInt32.with_lanes(lanes), wide);
     bits = select(eq(bits, lowest), constant(0), bits);  // -0 and +0 are equal
     // Negative floats compare in reverse as integers: flip their lower bits.
     order = binary(ExprKind::kBitXor, bits,

@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kMostInWideList = 16;
 constexpr int kWideDigits = 8;  // of eight bits each
 constexpr int64_t kWideDigit = 256;
+constexpr int64_t kLeadingDigits = 3, kMovesOfEach = 4;
 
 // Long lines and small k: only this many candidates are held at once.
 int64_t wide_candidates(const RankProblem& p) { return round_up(std::max<int64_t>(512, 4 * p.k), 64); }
@@ -158,7 +159,12 @@ struct WideSelection {
     Buffer least = make_buffer("least", kInt64, 1, Scope::kRegister);
     Buffer most = make_buffer("most", kInt64, 1, Scope::kRegister);
     Buffer done = make_buffer("done", kInt64, 1, Scope::kRegister);  // where the sorted lists are
-    Stmt scope(Stmt body) const { return allocate(below, allocate(least, allocate(most, allocate(done, body)))); }
+    Buffer slot = make_buffer("slot", kInt64, 1, Scope::kRegister);
+    Buffer moves = make_buffer("moves", kInt64, 1, Scope::kRegister);
+    Stmt scope(Stmt body) const {
+      for (const Buffer& each : {below, least, most, done, slot, moves}) body = allocate(each, body);
+      return body;
+    }
   };
   // Appends to the first lists; radix_sort needs the range of the orders.
   Stmt keep(const Registers& r, const PrimExpr& at, const PrimExpr& order, const PrimExpr& j) const {
@@ -173,54 +179,95 @@ struct WideSelection {
                 store(r.most, make_int(0), make_int(std::numeric_limits<int64_t>::min()))});
   }
 
-  // Radix sort of the first `count` elements of the lists (Knuth 3, 5.2.5).
-  Stmt radix_sort(const Registers& r, const PrimExpr& count) const {
+  PrimExpr lists(const Registers& r) const {
+    return min(max(load(r.done, make_int(0)), make_int(kWideDigit)), make_int(kWideDigit + 2 * room()));
+  }
+  // One pass of a radix sort (Knuth 3, 5.2.5): from the lists at r.done to the others.
+  Stmt pass(const Registers& r, const PrimExpr& count, const PrimExpr& d, const PrimExpr& from) const {
     const Buffer& memory = context.scratch;
-    const PrimExpr zero = make_int(0);
-    int64_t from = kWideDigit, to = kWideDigit + 2 * room();
-    std::vector<Stmt> body{store(r.done, zero, make_int(from))};
-    // From the least order on, numbers near each other have few digits.
-    const PrimExpr range = cast(kUInt64, load(r.most, zero)) - cast(kUInt64, load(r.least, zero));
-    for (int d = 0; d < kWideDigits; ++d) {
-      auto digit = [&](const PrimExpr& order) {
-        PrimExpr part = binary(ExprKind::kShiftRight, order - load(r.least, zero), make_int(8 * d));
-        return binary(ExprKind::kBitAnd, part, make_int(kWideDigit - 1));
-      };
-      std::vector<Stmt> pass;
-      pass.push_back(loop("c", kWideDigit / 8,
-                          [&](const PrimExpr& c) { return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8)); }));
-      pass.push_back(loop("i", zero, count, [&](const PrimExpr& i) {
-        return bind("digit", digit(load(memory, i + from)),
-                    [&](const PrimExpr& x) { return store(memory, x, load(memory, x) + 1); });
-      }));
-      pass.push_back(store(r.below, zero, zero));
-      pass.push_back(loop("c", kWideDigit, [&](PrimExpr c) {
-        return bind("count", load(memory, c), [&](const PrimExpr& count) {
-          return seq({store(memory, c, load(r.below, zero)), store(r.below, zero, load(r.below, zero) + count)});
-        });
-      }));
-      pass.push_back(loop("i", zero, count, [&](PrimExpr i) {
-        return bind("order", load(memory, i + from), [&](PrimExpr order) {
-          return bind("digit", digit(order), [&](PrimExpr x) {
-            return bind("place", load(memory, x), [&](const PrimExpr& place) {
-              return seq({store(memory, place + to, order),
-                          store(memory, place + (to + room()), load(memory, i + (from + room()))),
-                          store(memory, x, place + 1)});
-            });
+    const PrimExpr zero = make_int(0), to = make_int(2 * (kWideDigit + room())) - from;
+    auto digit = [&](const PrimExpr& order) {
+      PrimExpr part = binary(ExprKind::kShiftRight, order - load(r.least, zero), d * 8);
+      return binary(ExprKind::kBitAnd, part, make_int(kWideDigit - 1));
+    };
+    std::vector<Stmt> body;
+    body.push_back(loop("c", kWideDigit / 8,
+                        [&](const PrimExpr& c) { return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8)); }));
+    body.push_back(loop("i", zero, count, [&](const PrimExpr& i) {
+      return bind("digit", digit(load(memory, i + from)),
+                  [&](const PrimExpr& x) { return store(memory, x, load(memory, x) + 1); });
+    }));
+    body.push_back(store(r.below, zero, zero));
+    body.push_back(loop("c", kWideDigit, [&](PrimExpr c) {
+      return bind("count", load(memory, c), [&](const PrimExpr& count) {
+        return seq({store(memory, c, load(r.below, zero)), store(r.below, zero, load(r.below, zero) + count)});
+      });
+    }));
+    body.push_back(loop("i", zero, count, [&](PrimExpr i) {
+      return bind("order", load(memory, i + from), [&](PrimExpr order) {
+        return bind("digit", digit(order), [&](PrimExpr x) {
+          return bind("place", load(memory, x), [&](const PrimExpr& place) {
+            return seq({store(memory, place + to, order),
+                        store(memory, place + (to + room()), load(memory, i + (from + room()))),
+                        store(memory, x, place + 1)});
           });
         });
-      }));
-      pass.push_back(store(r.done, zero, make_int(to)));
-      const PrimExpr left = binary(ExprKind::kShiftRight, range, make_int(8 * d, kUInt64));
-      body.push_back(make_if(ne(left, make_int(0, kUInt64)), seq(std::move(pass))));
-      std::swap(from, to);
-    }
+      });
+    }));
+    body.push_back(store(r.done, zero, to));
     return seq(std::move(body));
   }
-  // Where element t of the sorted orders is; its place is room() behind. The bounds are what the verifier can see.
-  PrimExpr sorted_at(const Registers& r, const PrimExpr& t) const {
-    return t + min(max(load(r.done, make_int(0)), make_int(kWideDigit)), make_int(kWideDigit + 2 * room()));
+  Stmt passes(const Registers& r, const PrimExpr& count, const PrimExpr& first, const PrimExpr& end) const {
+    return loop("d", first, end, [&](const PrimExpr& d) {
+      return bind("from", lists(r), [&](const PrimExpr& from) { return pass(r, count, d, from); });
+    });
   }
+  // Moves what is out of order to its place, as long as r.moves lasts; equal elements keep their order.
+  Stmt settle(const Registers& r, const PrimExpr& count, const PrimExpr& from) const {
+    const Buffer& memory = context.scratch;
+    const PrimExpr zero = make_int(0);
+    auto slot = [&] { return min(max(load(r.slot, zero), zero), make_int(room() - 1)); };
+    auto put_at = [&](const PrimExpr& at, const PrimExpr& order, const PrimExpr& place) {
+      return seq({store(memory, at, order), store(memory, at + room(), place)});
+    };
+    return loop("i", make_int(1), count, [&](PrimExpr i) {
+      return bind("order", load(memory, i + from), [&](PrimExpr order) {
+        auto behind = [&](const PrimExpr& at) { return lt(order, load(memory, at - 1)); };
+        Stmt shift = bind("at", from + slot(), [&](const PrimExpr& at) {
+          return seq({put_at(at, load(memory, at - 1), load(memory, at - 1 + room())),
+                      store(r.slot, zero, load(r.slot, zero) - 1), store(r.moves, zero, load(r.moves, zero) - 1)});
+        });
+        Stmt move = bind("place", load(memory, i + (from + room())), [&](const PrimExpr& place) {
+          const PrimExpr on = logical_and(lt(zero, load(r.slot, zero)), lt(zero, load(r.moves, zero)));
+          return seq({store(r.slot, zero, i), make_while(logical_and(on, behind(from + slot())), shift),
+                      bind("at", from + slot(), [&](const PrimExpr& at) { return put_at(at, order, place); })});
+        });
+        return make_if(behind(i + from), move);
+      });
+    });
+  }
+  // Sorts the first `count` elements of the lists: by the leading digits that the range has, which rarely leaves more
+  // than neighbours to exchange, and by all of them where it does.
+  Stmt radix_sort(const Registers& r, const PrimExpr& count) const {
+    const PrimExpr zero = make_int(0);
+    // From the least order on, numbers near each other have few digits.
+    const PrimExpr range = cast(kUInt64, load(r.most, zero)) - cast(kUInt64, load(r.least, zero));
+    PrimExpr digits = zero;
+    for (int d = 0; d < kWideDigits; ++d) {
+      const PrimExpr left = binary(ExprKind::kShiftRight, range, make_int(8 * d, kUInt64));
+      digits = digits + select(ne(left, make_int(0, kUInt64)), make_int(1), zero);
+    }
+    return bind("digits", digits, [&](PrimExpr digits) {
+      const PrimExpr first = max(digits - kLeadingDigits, zero);
+      return seq({store(r.done, zero, make_int(kWideDigit)), passes(r, count, first, digits),
+                  store(r.moves, zero, count * kMovesOfEach),
+                  make_if(lt(zero, first),
+                          seq({bind("from", lists(r), [&](const PrimExpr& from) { return settle(r, count, from); }),
+                               make_if(le(load(r.moves, zero), zero), passes(r, count, zero, digits))}))});
+    });
+  }
+  // Where element t of the sorted orders is; its place is room() behind. The bounds are what the verifier can see.
+  PrimExpr sorted_at(const Registers& r, const PrimExpr& t) const { return t + lists(r); }
   Stmt put_first(const PrimExpr& line, const Registers& r) const {
     return loop("t", p.k,
                 [&](const PrimExpr& t) { return put(line, t, load(context.scratch, sorted_at(r, t) + room())); });

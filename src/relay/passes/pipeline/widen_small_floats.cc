@@ -53,10 +53,10 @@ bool moves_elements(const Expr& e, const OpDef& op) {
   return moves_bits(op.facts.elements);
 }
 
-// A test of what kind of number each element is, which its bits answer.
-bool tests_bits(const OpDef& op) {
-  const std::string_view name = op.name;
-  return name == "isfinite" || name == "isinf" || name == "isnan";
+// What bits alone answer: what kind of number each element is, and in which order they come.
+bool needs_no_arithmetic(const OpDef& op) {
+  static constexpr std::string_view kNames[] = {"argsort", "isfinite", "isinf", "isnan", "sort", "topk"};
+  return std::find(std::begin(kNames), std::end(kNames), op.name) != std::end(kNames);
 }
 
 class Widening {
@@ -73,7 +73,7 @@ class Widening {
     const bool any = has_small(e->type) || std::any_of(as<CallNode>(e)->args.begin(), as<CallNode>(e)->args.end(),
                                                        [](const Expr& a) { return has_small(a->type); });
     if (!any) return with_args(e, operands);
-    if ((moves_elements(e, *op) || tests_bits(*op)) && narrow_all(e, operands)) return with_args(e, operands);
+    if ((moves_elements(e, *op) || needs_no_arithmetic(*op)) && narrow_all(e, operands)) return with_args(e, operands);
     if (name != "reinterpret" && !op->stateful) {
       std::vector<Expr> wide;
       for (const Expr& operand : operands) wide.push_back(wide_of(operand));
