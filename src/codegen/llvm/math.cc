@@ -76,6 +76,19 @@ llvm::Value* VectorMath::horner(V x, const double* c, int n) {
   return p;
 }
 
+// Half as long a chain of products, for one product more: the odd powers apart from the even ones.
+llvm::Value* VectorMath::by_halves(V x, const float* c, int n) {
+  V square = b_.CreateFMul(x, x);
+  auto half = [&](int first) {
+    int i = n - 1 - (n - 1 - first) % 2;
+    V p = number(x, c[i]);
+    for (i -= 2; i >= 0; i -= 2) p = fma(p, square, number(x, c[i]));
+    return p;
+  };
+  V odd = half(1);
+  return fma(odd, x, half(0));
+}
+
 llvm::Value* VectorMath::below(V x, double limit) {
   V l = number(x, limit);
   return b_.CreateSelect(b_.CreateFCmpOLT(l, x), l, x);  // minps(limit, x): keeps a NaN in x
@@ -211,7 +224,7 @@ llvm::Value* VectorMath::erf(V x) {
   V small = fma(x, horner(t, kErfSmall, std::size(kErfSmall)), x);
   // 1 - 2^(log2(erfc a)); from 3.95 on it rounds to 1.
   V c = below(a, 3.95);
-  V l = horner(c, kErfcLog2, std::size(kErfcLog2));
+  V l = by_halves(c, kErfcLog2, std::size(kErfcLog2));
   V n, scale = power_of_two(nearest(l, 1, kBias, &n));
   V r = b_.CreateFSub(l, n);
   V p = fma(r, horner(r, kExp2Short, std::size(kExp2Short)), number(x, 1));

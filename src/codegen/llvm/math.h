@@ -36,6 +36,7 @@ class VectorMath {
   V bits(V x);                       // float32 -> int32
   V floats(V x);
   V horner(V x, const float* c, int n);
+  V by_halves(V x, const float* c, int n);
   V horner(V x, const double* c, int n);
   V unary(unsigned intrinsic, V x);
   V below(V x, double limit);  // x where x < limit or NaN, else limit
