@@ -65,6 +65,21 @@ TEST(LongRows, EndInAVectorOverTheOneBefore) {
     }
 }
 
+// Planes of pixels are one row of each channel, and the other way round, in several lines at once.
+TEST(LongRows, OfPixelsAreTurned) {
+  for (DataType t : {kUInt8, kBool, kFloat16, kFloat32, kInt64})
+    for (auto [high, wide, channels] : {std::tuple{7, 9, 20}, std::tuple{46, 45, 6}, std::tuple{33, 1, 40}})
+      for (const char* target : kHere) {
+        SCOPED_TRACE(t.str() + " " + std::to_string(high));
+        auto turn = [](const Expr& e, std::vector<int64_t> axes) {
+          return call("transpose", {e}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = axes; }));
+        };
+        Expr x = input("x", {2, high, wide, channels}, t), y = input("y", {2, channels, high, wide}, t);
+        check({x}, turn(x, {0, 3, 1, 2}), target);
+        check({y}, turn(y, {0, 2, 3, 1}), target);
+      }
+}
+
 TEST(LongRows, SumsOfFarLines) {
   for (DataType t : {kFloat32, kFloat64, kFloat16, kInt8, kInt32})
     for (const char* op : {"sum", "max"}) {
@@ -92,6 +107,34 @@ TEST(LongRows, PanelsOfFarRowsAreCopied) {
               call("nn.batch_matmul", {c, d}, make_attrs<BatchMatmulAttrs>([](auto& at) { at.transpose_b = false; })),
               target);
       }
+    }
+}
+
+// Lines of which the leading digits tell all elements apart, some of them, or none.
+TEST(LongRows, AreSortedByAsManyDigitsAsItTakes) {
+  auto first = [](const Expr& x, int64_t k, bool ascending) {
+    return call("topk", {x},
+                make_attrs<TopKAttrs>([&](auto& a) { a.k = k, a.is_ascend = ascending, a.dtype = kInt64; }));
+  };
+  for (DataType t : {kFloat64, kInt64, kFloat32, kFloat16, kBFloat16})
+    for (int kind = 0; kind < 3; ++kind) {
+      SCOPED_TRACE(t.str() + " " + std::to_string(kind));
+      const int64_t n = 700;
+      Expr x = input("x", {3, n}, t);
+      Tensor values(t, {3, n});
+      for (int64_t i = 0; i < values.size(); ++i) {
+        const auto mixed = static_cast<double>(i * 7919 % 4099);
+        const double near = t == kInt64 ? mixed : 1 + std::ldexp(mixed, -52);
+        values.set_double(i, kind == 0 ? std::sin(mixed) * 1000 : kind == 1 ? std::floor(mixed / 16) : near);
+      }
+      if (kind == 2)
+        values.set_double(n / 2, t == kInt64 ? 0x1p60 : 60000), values.set_double(7, t == kInt64 ? -0x1p60 : -60000);
+      if (t.is_float() && kind == 1) {
+        const double special[] = {std::nan(""), -0.0, 0, std::numeric_limits<double>::infinity(), -2, std::nan("")};
+        for (int64_t i = 0; i < 6; ++i) values.set_double(50 * i, special[i]);
+      }
+      for (bool ascending : {false, true})
+        for (int64_t k : {20, 100, 400}) check({x}, first(x, k, ascending), {{"x", values}});
     }
 }
 
