@@ -24,7 +24,10 @@ def _function_of(value: Any) -> Any:
 def _setitem(self: Any, key: Any, value: Any) -> None:
     from ..relay.adt import TypeData
     if isinstance(value, TypeData):
-        self._set_type(key if isinstance(key, str) else key.name_hint, value.type_vars, value.constructors)
+        name = key if isinstance(key, str) else key.name_hint
+        self._set_type(name, value.type_vars, value.constructors)
+        for mine, theirs in zip(value.constructors, self._type(name)[1]):
+            mine.bound_tag = theirs.tag  # what get_constructor knows it by
     else:
         self._set_function(key, _function_of(value))
 

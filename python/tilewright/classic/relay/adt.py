@@ -71,9 +71,10 @@ class Constructor(Expr):
     def __init__(self, name_hint: str, inputs: Sequence[Any], belong_to: GlobalTypeVar):
         super().__init__(_core.make_constructor(name_hint, list(inputs), belong_to.name_hint))
 
+    bound_tag = -1  # of one that was made before its type: set when a module takes the type
     name_hint = property(lambda self: self._part(0))
     inputs = property(lambda self: self._part(1))
-    tag = property(lambda self: self._part(3))
+    tag = property(lambda self: self._part(3) if self._part(3) >= 0 else self.bound_tag)
 
     @property
     def belong_to(self) -> GlobalTypeVar:

@@ -5,7 +5,7 @@ One pattern object matches one expression; add and multiply match with their ope
 need typed expressions (`relay.transform.InferType`, or a callback with require_type=True)."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,12 @@ from .expr import Expr, Op, _like
 
 
 class DFPattern(_core.DFPattern):
+    def __str__(self) -> str:
+        """What the classic printer says of it; `"*"` is any expression."""
+        return _said(self)
+
+    __repr__ = __str__
+
     def __call__(self, *args: "DFPattern") -> "CallPattern":
         if len(args) == 1 and args[0] is None:
             return CallPattern(self, None)
@@ -168,6 +174,35 @@ class DominatorPattern(DFPattern):
         self.parent, self.path, self.child = parent, path, child
 
 
+def _all_said(patterns: Sequence[DFPattern] | None) -> str:
+    return "(nullptr)" if patterns is None else f"[{', '.join(map(str, patterns))}]"
+
+
+_SAID: dict[str, Callable[[Any], str]] = {
+    "WildcardPattern": lambda p: "*",
+    "VarPattern": lambda p: f"VarPattern({p.name})",
+    "ConstantPattern": lambda p: "ConstantPattern()",
+    "ExprPattern": lambda p: str(p.expr) if not isinstance(p.expr, Op) else f"Op({p.expr.name})",
+    "CallPattern": lambda p: f"CallPatternNode({p.op}, {_all_said(p.args)})",
+    "FunctionPattern": lambda p: f"FunctionPatternNode({_all_said(p.params)}, {p.body})",
+    "LetPattern": lambda p: f"LetPatternNode({p.var}, {p.value}, {p.body})",
+    "IfPattern": lambda p: f"IfPattern({p.cond}, {p.true_branch}, {p.false_branch})",
+    "TuplePattern": lambda p: f"TuplePattern({_all_said(p.fields)})",
+    "TupleGetItemPattern": lambda p: f"TupleGetItemPatternNode({p.tuple}, {p.index})",
+    "AltPattern": lambda p: f"AltPattern({p.left} | {p.right})",
+    "AttrPattern": lambda p: f"AttrPattern({p.pattern} has attributes {dict(p.attrs)})",
+    "TypePattern": lambda p: f"TypePattern({p.pattern} has type {p.type})",
+    "DataTypePattern": lambda p: f"DataTypePattern({p.pattern} has dtype {p.dtype})",
+    "ShapePattern": lambda p: f"ShapePattern({p.pattern} has shape [{', '.join(map(str, p.shape))}])",
+    "DominatorPattern": lambda p: f"DominatorPattern({p.parent}, {p.path}, {p.child})",
+}
+
+
+def _said(pattern: DFPattern) -> str:
+    kind = next((k.__name__ for k in type(pattern).__mro__ if k.__name__ in _SAID), "")
+    return _SAID[kind](pattern) if kind else object.__repr__(pattern)
+
+
 def wildcard() -> WildcardPattern:
     return WildcardPattern()
 
@@ -250,7 +285,24 @@ def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: An
     if any(c.pattern is None for c in callbacks):
         raise ValueError("a DFPatternCallback must set self.pattern")
     module = _core.IRModule() if mod is None else mod
-    return _core.pattern_rewrite([(c.pattern, c.callback, c.rewrite_once, c.require_type) for c in callbacks], _like(expr), module)
+    return _core.pattern_rewrite([(c.pattern, _with_own_patterns(c), c.rewrite_once, c.require_type) for c in callbacks], _like(expr), module)
+
+
+def _patterns_in(value: Any) -> Iterator[DFPattern]:
+    """Every pattern object of a script in a pattern or a list of them."""
+    if isinstance(value, DFPattern):
+        yield value
+        for part in vars(value).values():
+            yield from _patterns_in(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _patterns_in(part)
+
+
+def _with_own_patterns(rule: DFPatternCallback) -> Callable[..., Expr]:
+    """Its callback, with a node_map whose keys are the script's own pattern objects."""
+    own: dict[Any, DFPattern] = {p: p for p in _patterns_in(rule.pattern)}
+    return lambda pre, post, found: rule.callback(pre, post, {own.get(p, p): v for p, v in found.items()})
 
 
 def partition(pattern: DFPattern, expr: Any, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] | None = None) -> Expr:

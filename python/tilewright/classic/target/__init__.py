@@ -392,8 +392,9 @@ def _of_device(device: Any, target: Any) -> Target:
     return made
 
 
-def list_tags() -> list[str]:
-    return sorted(name for name in TAGS if "/" in name)
+def list_tags() -> dict[str, "Target"]:
+    """Each tag with its target."""
+    return {name: Target(name) for name in sorted(TAGS) if "/" in name}
 
 
 def register_tag(name: str, config: Mapping[str, Any], override: bool = False) -> Target:

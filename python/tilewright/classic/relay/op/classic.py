@@ -11,7 +11,7 @@ import numpy as np
 from .... import _core
 from ...error import InvalidValue
 from ...registry import register_func
-from ...target.virtual_device import device_fields
+from ...target.virtual_device import VirtualDevice, device_fields
 from ..expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, TupleWrapper, Var, _like, const
 from .bit_serial import TABLE as _BIT_SERIAL
 from .memory import TABLE as _MEMORY
@@ -202,8 +202,9 @@ def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: int, 
 
 
 def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
-    """`device` is a device, its name, or a VirtualDevice. ValueError for anything else."""
-    return Call("on_device", [body], {**device_fields(device), "constrain_result": constrain_result, "constrain_body": constrain_body})
+    """`device` is a device, its name, or a VirtualDevice; one that constrains nothing says no place. ValueError for anything else."""
+    fields = device_fields(device if constrain_result or constrain_body else VirtualDevice())
+    return Call("on_device", [body], {**fields, "constrain_result": constrain_result, "constrain_body": constrain_body})
 
 
 def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
