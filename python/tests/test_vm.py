@@ -39,6 +39,7 @@ class Programs(unittest.TestCase):
         machine = profiler_vm.VirtualMachine(relay.vm.compile(free_dense(), "llvm"), tw.cpu())
         names = [[call["Name"] for call in machine.profile(x).calls] for _ in range(4)]
         self.assertEqual(names[0], ["evaluate region_0"])
+        self.assertEqual(relay.vm.compile(free_dense(), "llvm").primitive_ops, ["vm_mod_fused_nn_dense_nn_relu_0"])
         self.assertIn("compile region_0", names[2])
         self.assertTrue(any("dense" in name for name in names[3]), names)
         report = machine.profile()

@@ -2,6 +2,7 @@
 #include "program/program.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_set>
 
 #include "base/format.h"
@@ -126,8 +127,18 @@ int64_t ProgramCompiler::add_constant(const Tensor& t) {
   return static_cast<int64_t>(program_.executable.constants.size()) - 1;
 }
 
+// As the classic machine names what it calls: vm_mod_fused_<operators>, at most 80 characters, then the region's
+// number.
+std::string primitive_name(const Expr& function, size_t number) {
+  std::string name = "vm_mod_fused";
+  for (const Expr& e : post_order(function, true))
+    if (const OpDef* op = called_op(e); op && name.size() + std::strlen(op->name) < 80) name += format("_{}", op->name);
+  std::replace(name.begin(), name.end(), '.', '_');
+  return format("{}_{}", name, number);
+}
+
 int64_t ProgramCompiler::add_region(const char* format_name, const Expr& function) {
-  program_.executable.primitives.push_back(format("region_{}", program_.regions.size()));
+  program_.executable.primitives.push_back(primitive_name(function, program_.regions.size()));
   program_.regions.push_back(regions_.write(format_name, function));
   return static_cast<int64_t>(program_.regions.size()) - 1;
 }

@@ -29,9 +29,10 @@ const Type& result_of_function(const Type& declared, const Type& body) {
 }
 
 Type type_of_match(const std::vector<Clause>& clauses) {
+  Type type = incomplete_type();
   for (const Clause& clause : clauses)
-    if (is_complete(clause.body->type)) return clause.body->type;
-  return incomplete_type();
+    if (is_complete(clause.body->type)) type = type_of_either(type, clause.body->type);
+  return type;
 }
 
 Type type_of_tuple(const std::vector<Expr>& fields) {
@@ -81,7 +82,7 @@ TupleGetItemNode::TupleGetItemNode(Expr t, int64_t i, Span s)
 LetNode::LetNode(Expr v, Expr x, Expr b, Span s)
     : ExprNode(ExprKind::kLet, b->type, std::move(s)), var(std::move(v)), value(std::move(x)), body(std::move(b)) {}
 IfNode::IfNode(Expr c, Expr t, Expr e, Span s)
-    : ExprNode(ExprKind::kIf, is_complete(t->type) ? t->type : e->type, std::move(s)),
+    : ExprNode(ExprKind::kIf, type_of_either(t->type, e->type), std::move(s)),
       condition(std::move(c)),
       then_branch(std::move(t)),
       else_branch(std::move(e)) {}

@@ -106,7 +106,10 @@ class Inference {
         TW_TRY_STATUS(join(types_.at(branch.then_branch.get()), types_.at(branch.else_branch.get()), e));
         // A function that takes any types has those of the one in the other branch.
         const bool any = takes_any_types(of(branch.then_branch));
-        return set(e, types_.at((any ? branch.else_branch : branch.then_branch).get()));
+        const Expr &one = any ? branch.else_branch : branch.then_branch, &other = branch.else_branch;
+        // What is known of both already may leave sizes open that one of them has.
+        if (is_complete(of(one)) && is_complete(of(other))) return set(e, type_of_either(of(one), of(other)));
+        return set(e, types_.at(one.get()));
       }
       case ExprKind::kMatch: {
         const auto& match = *as<MatchNode>(e);
@@ -163,6 +166,8 @@ class Inference {
 
   Status visit_call(const Expr& e, const CallNode& call) {
     if (called_op(e)) {
+      // An annotation is of its operand's type, also where that is a function whose types only its calls will tell.
+      if (is_call_to(e, "on_device") && call.args.size() == 1) return set(e, types_.at(call.args[0].get()));
       TW_TRY_STATUS(set(e, unifier_.fresh()));
       return TW_TRY(solved(e)) ? Status(Ok{}) : wait(e);
     }

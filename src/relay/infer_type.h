@@ -18,4 +18,6 @@ Result<Module> infer_type(const Module& module, PassContext& context);
 bool types_agree(const Type& a, const Type& b);
 // Whether the type is that of a function of any types: it has variables.
 bool takes_any_types(const Type& t);
+// The type of a value that is of one type or of the other: a dimension that one of them leaves open is open.
+Type type_of_either(const Type& a, const Type& b);
 }  // namespace tilewright::relay

@@ -367,7 +367,10 @@ Result<Expr> TextParser::block(std::string_view end, int depth) {
         return lexer_.error(
             at, format("%{} says it is {}, its value is {}", name.text, type_str(declared), type_str(value->type)),
             ErrorCode::kTypeMismatch);
-      Type known = declared && (options_.open || !is_complete(value->type)) ? declared : value->type;
+      // Of a value with gaps only what is written is known: a gap may be an argument of any type.
+      Type known = !is_complete(value->type)   ? (declared ? declared : incomplete_type())
+                   : declared && options_.open ? declared
+                                               : value->type;
       bool recursive = false;
       if (var) {
         undeclare();

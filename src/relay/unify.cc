@@ -94,4 +94,22 @@ bool types_agree(const Type& a, const Type& b) {
   return unifier.unify(unifier.opened(a), unifier.opened(b)).empty();
 }
 
+Type type_of_either(const Type& a, const Type& b) {
+  if (!is_complete(a) || !is_complete(b) || type_equal(a, b)) return is_complete(a) ? a : b;
+  if (a->kind != b->kind) return a;
+  const auto *x = as_tensor(a), *y = as_tensor(b);
+  if (x && x->shape.size() == y->shape.size()) {
+    Shape shape = x->shape;
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (shape[i].is_const() && !y->shape[i].is_const()) shape[i] = y->shape[i];
+    return tensor_type(std::move(shape), x->dtype);
+  }
+  if (const auto* s = as_tuple(a), *t = as_tuple(b); s && s->fields.size() == t->fields.size()) {
+    std::vector<Type> fields;
+    for (size_t i = 0; i < s->fields.size(); ++i) fields.push_back(type_of_either(s->fields[i], t->fields[i]));
+    return tuple_type(std::move(fields));
+  }
+  return a;
+}
+
 }  // namespace tilewright::relay

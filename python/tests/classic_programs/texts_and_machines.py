@@ -251,6 +251,14 @@ def executables_saved_and_loaded():
 
 
 @program
+def primitives_are_named_after_their_operators():
+    x = relay.var("x", shape=(3,))
+    exe = relay.vm.compile(tvm.IRModule.from_expr(relay.Function([x], relay.add(relay.nn.relu(x), x))), "llvm")
+    assert any("vm_mod_fused_nn_relu_add" in n for n in exe.primitive_ops), exe.primitive_ops
+    assert "Relay VM executable statistics:" in exe.stats and "Constant shapes (# 0): []" in exe.stats and "Globals (#1): [(\"main\", 0)]" in exe.stats
+
+
+@program
 def constants_bound_late():
     f = relay.Function([x := relay.var("x", shape=(200,))], x + relay.const(numbers(200)))
     exe = relay.vm.compile(tvm.IRModule.from_expr(f), "llvm")

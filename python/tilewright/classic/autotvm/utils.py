@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-_EXPONENTS = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+SI_PREFIXES = "yzafpn\xb5m kMGTPEZY"  # from 10^-24 to 10^24; the space is none
+_EXPONENTS = {"": 0, **{prefix: 3 * number - 24 for number, prefix in enumerate(SI_PREFIXES)}}
 
 
 def get_rank(values: Any) -> list[int]:
@@ -23,4 +24,4 @@ def format_si_prefix(value: float, si_prefix: str) -> float:
     return value / 10 ** _EXPONENTS[si_prefix]
 
 
-__all__ = ["format_si_prefix", "get_rank"]
+__all__ = ["SI_PREFIXES", "format_si_prefix", "get_rank"]

@@ -68,6 +68,9 @@ class _AttrsMethods:
     def keys(self: Any) -> list[str]:
         return list(self._fields)
 
+    def __dir__(self: Any) -> list[str]:
+        return [*object.__dir__(self), *self._fields]
+
     def list_field_info(self: Any) -> list[AttrFieldInfo]:
         return [AttrFieldInfo(name, type(value).__name__, "") for name, value in self._fields.items()]
 

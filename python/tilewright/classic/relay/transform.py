@@ -23,8 +23,9 @@ _INSTEAD = {
 
 
 def FuseOps(fuse_opt_level: int = -1) -> Pass:
-    """Groups operators into primitive functions. 0: each operator by itself; -1: decided by the context's level."""
-    return named_pass("FuseOps", opt_level=None if fuse_opt_level < 0 else fuse_opt_level)
+    """Groups operators into primitive functions. 0: each operator by itself; -1: decided by the context's level. Concatenations join
+    groups as others do; a build leaves out those that cost nothing (relay.FuseOps.in_place)."""
+    return named_pass("FuseOps", options={"relay.FuseOps.in_place": False}, opt_level=None if fuse_opt_level < 0 else fuse_opt_level)
 
 
 def FoldConstant(fold_qnn: bool = False) -> Pass:

@@ -131,9 +131,10 @@ class Executable:
         """Counts of functions, constants, primitives and instructions."""
         functions = self._program.functions
         constants = [c for c in self._program.constants if c is not None]
+        globals_ = [f'("{name}", {number})' for number, (name, *_) in enumerate(functions)]
         return ("Relay VM executable statistics:\n"
                 f"  Constant shapes (# {len(self._program.constants)}): [{', '.join('scalar' if c.ndim == 0 else str(list(c.shape)) for c in constants)}]\n"
-                f"  Globals (#{len(functions)}): [{', '.join(str((name, i)) for i, (name, *_) in enumerate(functions))}]\n"
+                f"  Globals (#{len(functions)}): [{', '.join(globals_)}]\n"
                 f"  Primitive ops (#{len(self.primitive_ops)}): [{', '.join(self.primitive_ops)}]\n"
                 f"  Instructions (#{sum(n for *_, n in functions)})\n")
 

@@ -365,6 +365,7 @@ class VirtualDevicePlanner {
     const size_t first = c && !called_op(original) ? 1 : 0;  // the callee is the first child
     for (size_t i = 0; i < kids.size(); ++i) {
       if (before[i]->kind == ExprKind::kVar && original->kind == ExprKind::kLet && i == 0) continue;
+      if (i < first && is_closed_function(before[i])) continue;  // it is wherever it is called
       VirtualDevice expected = here;
       if (c && i >= first) {
         const auto parts = domains_[callee(original)].parts;
