@@ -10,6 +10,23 @@ import tvm, re
 import tvm.testing
 
 
+def registered(name, inputs, relation=None, attrs=None):
+    """A new operator of a script, with its number of operands, the relation of its types, and its kind of attributes."""
+    relay.op.op.register(name, "")
+    made = relay.op.op.get(name)
+    made.set_num_inputs(inputs)
+    if attrs:
+        made.set_attrs_type_key(attrs)
+    if relation:
+        made.add_type_rel(relation)
+    return made
+
+
+def fuses_elementwise(name):
+    relay.op.op.register_pattern(name, relay.op.OpPattern.ELEMWISE)
+    relay.op.op.register_injective_schedule(name)
+
+
 @program
 def op_attr_decorator():
     log_op = relay.op.get("log")
@@ -136,10 +153,7 @@ def custom_op_rel_python():
 @program
 def custom_op_attrs_seen():
     n = "suite.attrs_seen"
-    relay.op.op.register(n, "")
-    o = relay.op.op.get(n)
-    o.set_num_inputs(1)
-    o.set_attrs_type_key("DictAttrs")
+    o = registered(n, 1, attrs="DictAttrs")
     seen = []
 
     def rel(args, attrs):
@@ -157,11 +171,7 @@ def custom_op_attrs_seen():
 @program
 def custom_op_prints_and_parses():
     n = "suite.printed"
-    relay.op.op.register(n, "")
-    o = relay.op.op.get(n)
-    o.set_num_inputs(2)
-    o.set_attrs_type_key("DictAttrs")
-    o.add_type_rel("Broadcast")
+    o = registered(n, 2, "Broadcast", attrs="DictAttrs")
     x, y = (relay.var("x", shape=(2,)), relay.var("y", shape=(2,)))
     f = relay.Function([x, y], relay.Call(o, [x, y]))
     text = f.astext()
@@ -172,9 +182,7 @@ def custom_op_prints_and_parses():
 @program
 def custom_op_in_vm_and_tuple():
     n = "suite.two_out"
-    relay.op.op.register(n, "")
-    o = relay.op.op.get(n)
-    o.set_num_inputs(1)
+    o = registered(n, 1)
     o.add_type_rel("suite_two_out", lambda args, attrs: relay.TupleType([args[0], args[0]]))
     relay.op.op.register_pattern(n, relay.op.OpPattern.OPAQUE)
 
@@ -194,10 +202,7 @@ def custom_op_in_vm_and_tuple():
 @program
 def register_strategy_by_script():
     n = "suite.strategy"
-    relay.op.op.register(n, "")
-    o = relay.op.op.get(n)
-    o.set_num_inputs(1)
-    o.add_type_rel("Identity")
+    o = registered(n, 1, "Identity")
     relay.op.op.register_pattern(n, relay.op.OpPattern.OPAQUE)
 
     @lambda f: relay.op.op.register_strategy(n, f)
@@ -247,12 +252,8 @@ def debug_op():
 def register_gradient_override():
     from tvm.relay.op import register_gradient
     n = "suite.cube"
-    relay.op.op.register(n, "")
-    o = relay.op.op.get(n)
-    o.set_num_inputs(1)
-    o.add_type_rel("Identity")
-    relay.op.op.register_pattern(n, relay.op.OpPattern.ELEMWISE)
-    relay.op.op.register_injective_schedule(n)
+    o = registered(n, 1, "Identity")
+    fuses_elementwise(n)
     relay.op.op.register_compute(n, lambda attrs, ins, out: [te.compute(ins[0].shape, lambda *i: ins[0](*i) * ins[0](*i) * ins[0](*i))])
 
     @register_gradient(n)
@@ -271,12 +272,8 @@ def register_gradient_override():
 @program
 def first_order_grad_of_script_op():
     n = "suite.square"
-    relay.op.op.register(n, "")
-    o = relay.op.op.get(n)
-    o.set_num_inputs(1)
-    o.add_type_rel("Identity")
-    relay.op.op.register_pattern(n, relay.op.OpPattern.ELEMWISE)
-    relay.op.op.register_injective_schedule(n)
+    o = registered(n, 1, "Identity")
+    fuses_elementwise(n)
     relay.op.op.register_compute(n, lambda attrs, ins, out: [te.compute(ins[0].shape, lambda *i: ins[0](*i) * ins[0](*i))])
     tvm.ir.register_op_attr(n, "FPrimalGradient", lambda orig, g: [g * relay.const(2.0) * orig.args[0]])
     x = relay.var("x", shape=(3,))
