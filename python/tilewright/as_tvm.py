@@ -84,19 +84,25 @@ class _Alias(types.ModuleType):
         if self.__name__ == "tvm" and attribute in _TOP:
             return _TOP[attribute]
         if attribute == "__all__":
-            return list(getattr(self.__dict__["_target"], "__all__", dir(self.__dict__["_target"])))
+            target = self.__dict__["_target"]
+            return list(getattr(target, "__all__", [n for n in dir(target) if not n.startswith("_")]))
         if attribute.startswith("__"):
             raise AttributeError(attribute)
         try:
             value = getattr(self.__dict__["_target"], attribute)
         except AttributeError as error:
-            if path in _NAMES or _is_module(f"tilewright.classic.{path}"):
+            if path in _NAMES or path in _FUNCTIONS or _is_module(f"tilewright.classic.{path}"):
                 return importlib.import_module(f"{self.__name__}.{attribute}")
             absent = _absent(path, error)
             if absent is not None:
                 return absent
             raise AttributeError(_explained(error, path)) from None
-        return importlib.import_module(f"{self.__name__}.{attribute}") if isinstance(value, types.ModuleType) and value.__name__.startswith("tilewright.classic") else value
+        if not isinstance(value, types.ModuleType) or not value.__name__.startswith("tilewright.classic"):
+            return value
+        try:
+            return importlib.import_module(f"{self.__name__}.{attribute}")
+        except ModuleNotFoundError:  # of an alias of a module above it: tvm.testing.utils.plugin
+            return _Alias(f"{self.__name__}.{attribute}", value)
 
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["_target"])
@@ -142,6 +148,28 @@ def _absent(name: str, error: Exception | None = None) -> "_Absent | None":
     return _Absent(f"tvm.{name}", _explained(error, name) if error is not None else None) if classic_names.known(f"tvm.{name}") else None
 
 
+# Classic modules whose content are the functions of the registry that have a prefix.
+_FUNCTIONS = {"relay._ffi_api": "relay", "relay._make": "relay._make", "relay._build_module": "relay.build_module", "relay.transform._ffi_api": "relay._transform",
+              "relay.op._make": "relay.op._make", "relay.op.nn._make": "relay.op.nn._make", "relay.op.image._make": "relay.op.image._make", "relay.op.vision._make": "relay.op.vision._make",
+              "relay.op.dyn._make": "relay.op.dyn._make", "relay.qnn.op._make": "relay.qnn.op._make", "relay.dataflow_pattern.ffi": "relay.dataflow_pattern", "relay.backend._vm": "relay._vm",
+              "target._ffi_api": "target", "testing._ffi_api": "testing", "driver._ffi": "driver", "ir._ffi_transform_api": "transform", "runtime._ffi_node_api": "node"}
+
+
+class _Functions(types.ModuleType):
+    """A classic module of functions by name: `tvm.testing._ffi_api.echo` is the function "testing.echo"."""
+
+    def __init__(self, name: str, prefix: str):
+        super().__init__(name, f"The functions called {prefix}.*")
+        self.__dict__["_prefix"] = prefix
+        self.__path__: list[str] = []
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        found = classic.get_global_func(f"{self.__dict__['_prefix']}.{attribute}", allow_missing=True)
+        return _Absent(f"{self.__name__}.{attribute}") if found is None else found
+
+
 # Classic modules whose content is in another module here.
 _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "contrib.utils", "ndarray": "runtime.ndarray",
           "relay.backend.executor_factory": "relay.executor_factory",
@@ -177,6 +205,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: Any) -> types.ModuleType:
         name = spec.name.partition(".")[2]
+        if name in _FUNCTIONS:
+            return _Functions(spec.name, _FUNCTIONS[name])
         ours = "tilewright.classic" + ("." + _NAMES.get(name, name) if name else "")
         try:
             return _Alias(spec.name, importlib.import_module(ours))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -86,6 +87,14 @@ def register_error(*args: Any, **kwargs: Any) -> Any:
 
 _objects: dict[str, type] = {}
 _extensions: dict[type, Any] = {}
+
+
+def _init_api(namespace: str, target_module_name: str | None = None) -> None:
+    """Puts the functions registered as "namespace.name" into a script's module."""
+    prefix, module = namespace.removeprefix("tvm.") + ".", sys.modules[target_module_name or namespace]
+    for name in list_global_func_names():
+        if name.startswith(prefix) and "." not in name[len(prefix):]:
+            setattr(module, name[len(prefix):], get_global_func(name))
 
 
 def convert(value: Any) -> Any:

@@ -27,7 +27,7 @@ from .type_functor import TypeFunctor, TypeMutator, TypeVisitor
 from .with_fields import (CallWithFields, ConstantWithFields, FunctionWithFields, IfWithFields, LetWithFields, MatchWithFields, RefCreateWithFields, RefReadWithFields,
                           RefWriteWithFields, TupleGetItemWithFields, TupleWithFields, VarWithFields)
 
-function = expr  # classic name of the module
+from . import function  # noqa: E402,F401
 param_dict = runtime
 RefType = RelayRefType
 Id = Var  # variables are compared by identity

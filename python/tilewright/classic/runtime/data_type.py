@@ -26,6 +26,12 @@ class DataType(str):
 
     def __new__(cls, type_str: str) -> "DataType":
         text = "bool" if str(type_str) == "uint1" else str(type_str)
+        custom = re.fullmatch(r"custom\[(\w+)\](\d*)(?:x(\d+))?", text)
+        if custom:  # a data type that the script registered
+            from ..target.datatype import get_type_code
+            made = super().__new__(cls, text)
+            made.type_code, made.bits, made.lanes = get_type_code(custom[1]), int(custom[2] or 32), int(custom[3] or 1)
+            return made
         parts = re.fullmatch(r"(int|uint|float|handle|bfloat)(\d*)(?:_\w+)?(?:x(\d+))?", "uint1" if text == "bool" else text)
         if not parts:
             raise ValueError(f"Do not know how to handle type {text}")

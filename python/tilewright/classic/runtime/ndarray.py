@@ -9,7 +9,7 @@ import numpy as np
 from ...arrays import as_array
 
 # Device types of sessions (docs/rpc.md): the remote device's type, plus this step for each session.
-SESSION_STEP = 128
+RPC_SESS_MASK = SESSION_STEP = 128
 _remote: Any = None  # hooks of install_remote, set when rpc is first imported
 
 

@@ -115,7 +115,8 @@ for _name, _what in (("cuda", "CUDA"), ("opencl", "OpenCL"), ("vulkan", "Vulkan"
     globals()[f"requires_{_name}"] = _absent(_name, _what, "gpu")
 for _name, _what in (("cudagraph", "CUDA graphs"), ("cudnn", "cuDNN"), ("cublas", "cuBLAS"), ("tensorcore", "tensor cores")):
     globals()[f"requires_{_name}"] = _absent(_name, _what, "cuda")
-for _name, _what in (("rpc", "RPC"), ("micro", "microTVM"), ("hexagon", "Hexagon"), ("ethosn", "Ethos-N"), ("ethosu", "Ethos-U"), ("cmsisnn", "CMSIS-NN"),
+requires_rpc = _here("rpc", "RPC", lambda: True)
+for _name, _what in (("micro", "microTVM"), ("hexagon", "Hexagon"), ("ethosn", "Ethos-N"), ("ethosu", "Ethos-U"), ("cmsisnn", "CMSIS-NN"),
                      ("corstone300", "Corstone-300"), ("vitis_ai", "Vitis AI"), ("libtorch", "LibTorch"), ("openclml", "OpenCL ML"), ("multi_gpu", "a second graphics processor")):
     globals()[f"requires_{_name}"] = _absent(_name, _what)
 
@@ -137,8 +138,19 @@ def skip_if_32bit(reason: str = "not for 32-bit systems") -> Any:
     return (lambda test: test) if platform.architecture()[0] != "32bit" else unittest.skip(reason)
 
 
+def requires_nvcc_version(major_version: int, minor_version: int = 0, release_version: int = 0) -> Marks:
+    """Skips the test: there is no nvcc of any version."""
+    pytest, reason = _pytest(), f"Requires NVCC >= {major_version}.{minor_version}.{release_version}"
+    return Marks([*requires_cuda.marks(), pytest.mark.skipif(True, reason=reason) if pytest is not None else unittest.skip(reason)])  # type: ignore[name-defined]  # noqa: F821
+
+
+def slow(test: Any) -> Any:
+    """Left out where SKIP_SLOW_TESTS says so."""
+    return unittest.skip("slow")(test) if SKIP_SLOW_TESTS else test
+
+
 skip_if_wheel_test = _wheel
 SKIP_SLOW_TESTS = os.environ.get("SKIP_SLOW_TESTS", "").lower() in ("true", "1", "yes")
 IS_IN_CI = os.environ.get("CI", "") == "true"
 
-__all__ = ["Feature", "IS_IN_CI", "SKIP_SLOW_TESTS", "skip_if_32bit", "skip_if_wheel_test", "uses_gpu", *sorted(n for n in globals() if n.startswith("requires_"))]
+__all__ = ["Feature", "IS_IN_CI", "SKIP_SLOW_TESTS", "skip_if_32bit", "skip_if_wheel_test", "slow", "uses_gpu", *sorted(n for n in globals() if n.startswith("requires_"))]
