@@ -167,6 +167,8 @@ class _Functions(types.ModuleType):
         if attribute.startswith("__"):
             raise AttributeError(attribute)
         found = classic.get_global_func(f"{self.__dict__['_prefix']}.{attribute}", allow_missing=True)
+        if found is None:  # what Python's side of it does
+            found = getattr(importlib.import_module(self.__name__.rpartition(".")[0]), attribute, None)
         return _Absent(f"{self.__name__}.{attribute}") if found is None else found
 
 

@@ -14,7 +14,7 @@ from tvm.contrib.debugger import debug_executor
 from tvm.relay import transform
 from tvm.relay.testing import mlp
 
-from harness import program, numbers
+from harness import program, raises, numbers
 
 
 # ---- plans
