@@ -2,6 +2,7 @@
 """PlanDevices by texts: a module before, and the module that it becomes."""
 import tvm
 from tvm import relay
+from tvm.script import tir as T
 
 from harness import program
 
@@ -188,3 +189,17 @@ def placements_are_read_from_texts():
     f = mod["main"]
     assert f.params[0].virtual_device_ == CPU and f.params[1].virtual_device_.device_type_int == 2 and f.virtual_device_.device_type_int == 2
     assert "virtual_device" in mod.astext()
+
+
+@program
+def memory_scopes_of_loop_functions():
+    @T.prim_func
+    def gem(a: T.handle, b: T.handle) -> None:
+        T.func_attr({"global_symbol": "gem", "tir.noalias": True})
+        A = T.match_buffer(a, (128, 128), "float32", scope="scopeA")
+        B = T.match_buffer(b, (128, 128), "float32", scope="scopeB")
+        for i, j in T.grid(128, 128):
+            with T.block("x"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+    assert gem.buffer_map[gem.params[0]].scope() == "scopeA" and gem.buffer_map[gem.params[1]].scope() == "scopeB"

@@ -164,7 +164,7 @@ class _Reader:
             handle, shape, *more = args()
             if not isinstance(handle, _Handle):
                 self._fail(node, "T.match_buffer is of a parameter that is a T.handle")
-            made = decl_buffer(list(shape) if isinstance(shape, (list, tuple)) else [shape], more[0] if more else options.get("dtype", "float32"), names[0])
+            made = decl_buffer(list(shape) if isinstance(shape, (list, tuple)) else [shape], more[0] if more else options.get("dtype", "float32"), names[0], scope=options.get("scope", ""))
             self._params[self._waiting.pop(handle.name)] = made
         elif _is_t(function, "alloc_buffer"):
             shape, *more = args()
