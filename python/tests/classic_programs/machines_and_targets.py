@@ -93,7 +93,7 @@ def executables_tell_what_they_hold():
     exe = _vm.compile(tvm.IRModule.from_expr(f), "llvm")
     stats, code = exe.stats, exe.bytecode
     assert "Relay VM executable statistics" in stats and "Constant shapes (# " in stats
-    assert "Globals (#1): [('main', 0)]" in stats
+    assert 'Globals (#1): [("main", 0)]' in stats
     assert "VM Function[0]: main(x)" in code and "InvokePacked" in code and "Ret" in code and exe.globals == ["main"] and exe.get_function_params("main") == ["x"]
 
 
