@@ -127,6 +127,8 @@ int64_t ProgramCompiler::add_constant(const Tensor& t) {
   return static_cast<int64_t>(program_.executable.constants.size()) - 1;
 }
 
+namespace {
+
 // As the classic machine names what it calls: vm_mod_fused_<operators>, at most 80 characters, then the region's
 // number.
 std::string primitive_name(const Expr& function, size_t number) {
@@ -136,6 +138,8 @@ std::string primitive_name(const Expr& function, size_t number) {
   std::replace(name.begin(), name.end(), '.', '_');
   return format("{}_{}", name, number);
 }
+
+}  // namespace
 
 int64_t ProgramCompiler::add_region(const char* format_name, const Expr& function) {
   program_.executable.primitives.push_back(primitive_name(function, program_.regions.size()));
