@@ -29,6 +29,12 @@ struct Header {
 };
 constexpr char kMagic[8] = {'T', 'W', 'K', 'E', 'R', 'N', '1', '\n'};
 constexpr const char* kTemporary = ".part.";
+// Grows by one byte for each KiB that processes store, until one of them looks at all entries: appending is atomic, and
+// a folder of tens of thousands of files takes longer to list than a small model to compile.
+constexpr const char* kStoredLog = "stored";
+constexpr uint64_t kBytesPerLetter = 1024;
+// Part of the bound that may be stored before entries are counted again.
+constexpr uint64_t kSlack = 16;
 
 uint64_t content_hash(std::string_view object, const CacheKey& key) {
   return hash_bytes(object.data(), object.size(), key.high ^ key.low);
@@ -111,13 +117,28 @@ void KernelCache::store(const CacheKey& key, std::string_view object) {
   bool ok = write_all(&header, sizeof header) && write_all(object.data(), object.size());
   ok = ::close(file) == 0 && ok;
   if (ok && ::rename(temporary.c_str(), path_of(key).c_str()) == 0)
-    ++stored_;
+    ++stored_, stored_bytes_ += object.size();
   else
     ::unlink(temporary.c_str());  // on a full disk only the entry is lost
 }
 
+// Logs what was stored since the last time. True if the entries have to be counted: there is no log yet, or it is full.
+bool KernelCache::log_is_full() {
+  const std::string path = format("{}/{}", folder_, kStoredLog);
+  const bool is_new = ::access(path.c_str(), F_OK) != 0;
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (file < 0) return true;
+  const std::string letters(stored_bytes_.exchange(0) / kBytesPerLetter + 1, '.');
+  struct stat info {};
+  const bool known = ::write(file, letters.data(), letters.size()) >= 0 && ::fstat(file, &info) == 0;
+  const bool full = !known || static_cast<uint64_t>(info.st_size) * kBytesPerLetter > max_bytes_ / kSlack;
+  if (full && ::ftruncate(file, 0) != 0) ::unlink(path.c_str());
+  ::close(file);
+  return is_new || full;
+}
+
 void KernelCache::trim() {
-  if (!usable() || stored_ == 0) return;
+  if (!usable() || stored_bytes_ == 0 || !log_is_full()) return;
   struct Entry {
     fs::path path;
     time_t used;

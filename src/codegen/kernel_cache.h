@@ -33,7 +33,7 @@ class KernelCache {
   std::optional<std::string> find(const CacheKey& key);
   void store(const CacheKey& key, std::string_view object);
   // If the bound was exceeded, removes least recently used entries down to nine tenths of it, and what interrupted
-  // writers left. Only if this object stored something.
+  // writers left. Looks at the entries once for each sixteenth of the bound that processes have stored.
   void trim();
   Counts counts() const { return {hits_, misses_, damaged_, stored_}; }
 
@@ -44,9 +44,10 @@ class KernelCache {
 
  private:
   std::string path_of(const CacheKey& key) const;
+  bool log_is_full();
   std::string folder_;
   uint64_t max_bytes_;
-  std::atomic<uint64_t> hits_{0}, misses_{0}, damaged_{0}, stored_{0};
+  std::atomic<uint64_t> hits_{0}, misses_{0}, damaged_{0}, stored_{0}, stored_bytes_{0};
 };
 
 // cache_folder("kernels"); empty without a home folder.

@@ -30,7 +30,8 @@ class KernelCacheTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(root_); }
   std::vector<fs::path> files() const {
     std::vector<fs::path> out;
-    for (const auto& entry : fs::directory_iterator(folder_)) out.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(folder_))
+      if (entry.path().filename() != "stored") out.push_back(entry.path());  // the log of what was stored
     std::sort(out.begin(), out.end());
     return out;
   }
@@ -134,6 +135,29 @@ TEST_F(KernelCacheTest, KeepsWithinItsBoundAndDropsTheOldest) {
   for (const char* kept : {"0", "1", "2", "3", "4", "14", "new"})
     EXPECT_TRUE(cache.find(KernelCache::key_of(kept))) << kept;
   EXPECT_FALSE(cache.find(KernelCache::key_of("13")));
+}
+
+TEST_F(KernelCacheTest, EntriesAreCountedOnceForASixteenthOfTheBound) {
+  const std::string object(1000, 'x');
+  int stored = 0;
+  auto store_some = [&](int n) {  // as a process of its own
+    KernelCache cache(folder_, 200'000);
+    for (int i = 0; i < n; ++i) cache.store(KernelCache::key_of(std::to_string(stored++)), object);
+    cache.trim();
+  };
+  auto leave = [&] {
+    write(folder_ + "/.part.left", "an interrupted writer");
+    timespec old[2] = {{time(nullptr) - 100000, 0}, {time(nullptr) - 100000, 0}};
+    utimensat(AT_FDCWD, (folder_ + "/.part.left").c_str(), old, 0);
+  };
+  store_some(1);
+  leave();
+  int runs = 0;
+  for (; runs < 100 && fs::exists(folder_ + "/.part.left"); ++runs) store_some(2);
+  EXPECT_GE(runs, 4) << "counted for every process";
+  EXPECT_LE(runs, 7) << "12,500 bytes were stored, and nobody counted";
+  for (int i = 0; i < 200; ++i) store_some(2);
+  EXPECT_LE(files().size(), 215u) << "the bound and its sixteenth";
 }
 
 TEST_F(KernelCacheTest, FoldersThatOthersWriteToAreNotUsed) {
