@@ -36,6 +36,10 @@ class Files(unittest.TestCase):
 
 
 class Names(Files):
+    def test_an_imported_module_does_not_hide_a_function_of_its_name(self):
+        importlib.import_module("tvm.relay.quantize.quantize")
+        self.assertTrue(callable(importlib.import_module("tvm.relay.quantize").quantize))
+
     def test_every_name_imports(self):
         for module, names in classic_names.modules().items():
             if module == "tvm.testing.plugin" and not HAVE_PYTEST:

@@ -104,6 +104,12 @@ class _Alias(types.ModuleType):
         except ModuleNotFoundError:  # of an alias of a module above it: tvm.testing.utils.plugin
             return _Alias(f"{self.__name__}.{attribute}", value)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # An imported module does not hide what its package has by the same name: the function relay.quantize.quantize.
+        own = getattr(self.__dict__["_target"], name, None) if "_target" in self.__dict__ and isinstance(value, types.ModuleType) else None
+        if own is None or isinstance(own, types.ModuleType):
+            super().__setattr__(name, value)
+
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["_target"])
 
