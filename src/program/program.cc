@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "program/function_compiler.h"
 #include "relay/bind.h"
+#include "relay/op.h"
 #include "relay/passes/pipeline/expand_composed.h"
 
 namespace tilewright::program {

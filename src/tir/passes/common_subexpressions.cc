@@ -93,7 +93,7 @@ class Elimination {
       const PrimExpr var = make_var(format("cse_var_{}", ++made_), found->expr->dtype);
       const PrimExpr value = found->expr;
       // Once more with the binding, whose value may have parts that are left elsewhere.
-      return of(let_stmt(var, value, mutate(s, [&](PrimExpr e) {
+      return of(let_stmt(var, value, mutate(s, [&](const PrimExpr& e) {
                            return !is_leaf(e) && structural_equal(e, value, false) ? var : e;
                          })));
     }
