@@ -257,13 +257,13 @@ struct WideSelection {
       const PrimExpr left = binary(ExprKind::kShiftRight, range, make_int(8 * d, kUInt64));
       digits = digits + select(ne(left, make_int(0, kUInt64)), make_int(1), zero);
     }
-    return bind("digits", digits, [&](PrimExpr digits) {
-      const PrimExpr first = max(digits - kLeadingDigits, zero);
-      return seq({store(r.done, zero, make_int(kWideDigit)), passes(r, count, first, digits),
+    return bind("digits", digits, [&](const PrimExpr& all) {
+      const PrimExpr first = max(all - kLeadingDigits, zero);
+      return seq({store(r.done, zero, make_int(kWideDigit)), passes(r, count, first, all),
                   store(r.moves, zero, count * kMovesOfEach),
                   make_if(lt(zero, first),
                           seq({bind("from", lists(r), [&](const PrimExpr& from) { return settle(r, count, from); }),
-                               make_if(le(load(r.moves, zero), zero), passes(r, count, zero, digits))}))});
+                               make_if(le(load(r.moves, zero), zero), passes(r, count, zero, all))}))});
     });
   }
   // Where element t of the sorted orders is; its place is room() behind. The bounds are what the verifier can see.
