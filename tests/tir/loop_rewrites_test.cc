@@ -24,7 +24,7 @@ TEST(LoopRewrites, Cases) {
 
 TEST(LoopRewrites, KeepWhatRandomKernelsCompute) {
   int changed = 0;
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
     const PrimFunc f = RandomKernel(seed).function();
     std::string error;
@@ -43,7 +43,7 @@ TEST(LoopRewrites, KeepWhatRandomKernelsCompute) {
                                                               << to_text(next) << error;
     }
   }
-  EXPECT_GT(changed, 300);
+  EXPECT_GT(changed, 40);
 }
 
 }  // namespace

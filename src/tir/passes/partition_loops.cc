@@ -9,7 +9,7 @@
 namespace tilewright::tir {
 namespace {
 
-constexpr int kMaxCuts = 64;  // each copies a loop's body
+constexpr int kMaxCuts = 16;  // each copies a loop's body
 
 // e as coefficient * var + rest, where the coefficient is a constant.
 struct LinearIn {
