@@ -2,8 +2,8 @@
 // Rewrites of loops that scripts ask for by name, of kernels and of functions over multi-dimensional memory alike; the
 // compiler's own lowering does not run them.
 //
-// Each requires a statement in which no binding hides another, and keeps the results bit for bit. Tests:
-// tests/tir/loop_rewrites_test.cc; random kernels: tests/tir/random_test.cc
+// Each requires a statement in which no binding hides another, and keeps the results bit for bit. Cases:
+// tests/tir/loop_rewrites.tir; random kernels: tests/tir/loop_rewrites_test.cc
 #pragma once
 #include <span>
 

@@ -144,11 +144,6 @@ class Conditions {
   std::optional<Cut> cut_;
 };
 
-bool is_nothing(const Stmt& s) {
-  auto* seq = as<SeqNode>(s);
-  return seq != nullptr && seq->stmts.empty();
-}
-
 class Partition {
  public:
   explicit Partition(bool constant_bounds) : constant_bounds_(constant_bounds) {}
@@ -176,7 +171,7 @@ class Partition {
       if (as_const_int(extent) == 0) return seq({});
       if (as_const_int(extent) == 1) return of(substitute(body, {{loop.var.get(), from}}));
       auto around = [&](const Stmt& inside) {
-        return is_nothing(inside) ? inside : make_for(loop.var, from, extent, inside, loop.for_kind, loop.annotations);
+        return is_empty(inside) ? inside : make_for(loop.var, from, extent, inside, loop.for_kind, loop.annotations);
       };
       return body == loop.body ? around(of(body)) : of(around(body));
     };

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rewrites of loops ask of an expression.
+// What rewrites of loops ask of expressions and statements.
 #pragma once
 #include <algorithm>
 
 #include "tir/walk.h"
 
 namespace tilewright::tir {
+
+inline bool is_empty(const Stmt& s) {
+  return s->kind == StmtKind::kSeq && static_cast<const SeqNode&>(*s).stmts.empty();
+}
 
 inline bool uses(const PrimExpr& e, const ExprNode* var) {
   bool found = false;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "tir/passes/index_algebra.h"
+#include "tir/passes/rewritable.h"
 #include "tir/walk.h"
 
 namespace tilewright::tir {
@@ -16,8 +17,6 @@ using arith::Interval;
 using Form = IndexAlgebra::Form;
 
 constexpr Interval kThreadNumber{0, 65534}, kThreadCount{1, 65535};
-
-bool is_empty(const Stmt& s) { return s->kind == StmtKind::kSeq && static_cast<const SeqNode&>(*s).stmts.empty(); }
 
 bool has_load(const PrimExpr& e) {
   bool found = false;
@@ -75,6 +74,9 @@ class Simplifier {
         if (condition == n.condition && then_case == n.then_case && else_case == n.else_case) return s;
         return make_if(condition, then_case, else_case);
       }
+      case StmtKind::kBlock:
+        for (const BlockAxis& axis : static_cast<const BlockNode&>(*s).axes) rebind(axis.var);
+        [[fallthrough]];
       case StmtKind::kWhile:
         return map_children(
             s, [&](const PrimExpr& e) { return expr(e); }, [&](const Stmt& child) { return stmt(child); });
@@ -82,15 +84,9 @@ class Simplifier {
         return map_children(
             s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
       case StmtKind::kCallExtern:
-        return map_children(
-            s, [&](const PrimExpr& e) { return expr(e); }, [](const Stmt& child) { return child; });
       case StmtKind::kWrite:
         return map_children(
             s, [&](const PrimExpr& e) { return expr(e); }, [](const Stmt& child) { return child; });
-      case StmtKind::kBlock:
-        for (const BlockAxis& axis : static_cast<const BlockNode&>(*s).axes) rebind(axis.var);
-        return map_children(
-            s, [&](const PrimExpr& e) { return expr(e); }, [&](const Stmt& child) { return stmt(child); });
       case StmtKind::kAllocate: {
         const auto& n = static_cast<const AllocateNode&>(*s);
         Stmt body = stmt(n.body);

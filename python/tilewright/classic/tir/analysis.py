@@ -8,7 +8,7 @@ from ... import _core
 from .buffer import Buffer
 from .expr import Var
 from .function import PrimFunc
-from .stmt import Block, For, LetStmt, statements_in
+from .stmt import Block, For, LetStmt, statements_in, visit_accesses
 
 
 def expr_deep_equal(lhs: typing.Any, rhs: typing.Any) -> bool:
@@ -73,17 +73,6 @@ def calculate_workspace_bytes(func: PrimFunc, workspace_byte_alignment: int) -> 
     return most(func.body)
 
 
-def _accesses(node: typing.Any, see: typing.Callable[[bool, Buffer, typing.Any], None]) -> None:
-    """Calls see(whether it writes, the buffer, the indices) for each access in a statement or expression."""
-    def visit(part: typing.Any) -> None:
-        kind = getattr(part, "_kind", "")
-        if kind == "Write":
-            see(True, part.buffer, part.indices)
-        elif kind == "Read" and isinstance(part._fields[0], Buffer):
-            see(False, part._fields[0], part._fields[1])
-    _core.stmt_visit(node, visit, True)
-
-
 def get_block_access_region(block: Block, buffer_var_map: typing.Any = None) -> list[list[typing.Any]]:
     """[regions that a block reads, regions that it writes, opaque accesses], each region a single element, listed once."""
     from .range import Range
@@ -94,7 +83,7 @@ def get_block_access_region(block: Block, buffer_var_map: typing.Any = None) -> 
         same = (r for r in found[writes] if r.buffer == buffer)
         if not any(all(expr_deep_equal(d.min, i) for d, i in zip(r.region, indices)) for r in same):
             found[writes].append(BufferRegion(buffer, [Range.from_min_extent(i, 1) for i in indices]))
-    _accesses(block.body, see)
+    visit_accesses(block.body, see)
     return found
 
 
@@ -105,7 +94,7 @@ def detect_buffer_access_lca(func: PrimFunc) -> dict[Buffer, typing.Any]:
     def walk(node: typing.Any, path: list[typing.Any]) -> None:
         inner = statements_in(node)
         if not inner:
-            _accesses(node, lambda _writes, buffer, _indices: meet(buffer, path))
+            visit_accesses(node, lambda _writes, buffer, _indices: meet(buffer, path))
         path = [*path, node] if isinstance(node, (For, Block)) else path
         for child in inner:
             walk(child, path)

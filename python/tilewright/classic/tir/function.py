@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from ... import _core
 from .buffer import Buffer, decl_buffer
 from .expr import Var
-from .stmt import evaluate
+from .stmt import evaluate, visit_accesses
 
 
 def _attributes(values: Mapping[str, typing.Any]) -> dict[str, typing.Any]:
@@ -40,12 +40,10 @@ def _parameter(given: typing.Any, buffers: Mapping[str, Buffer], body: typing.An
         return buffers.get(given.name, given)
     found: list[Buffer] = []
 
-    def visit(node: typing.Any) -> None:
-        kind = getattr(node, "_kind", "")
-        buffer = node.buffer if kind == "Write" else node._fields[0] if kind == "Read" else None
-        if isinstance(buffer, Buffer) and (buffer.data is given or buffer.name == given.name):
+    def see(_writes: bool, buffer: Buffer, _indices: typing.Any) -> None:
+        if buffer.data is given or buffer.name == given.name:
             found.append(buffer)
-    _core.stmt_visit(evaluate(body), visit, True)
+    visit_accesses(evaluate(body), see)
     return found[0] if found else decl_buffer((1,), "uint8", given.name)
 
 

@@ -385,6 +385,17 @@ class AttrStmt(Stmt):
         self.node, self.attr_key, self.value, self.body = node, attr_key, IntImm("int32", value) if isinstance(value, int) and not hasattr(value, "dtype") else value, body
 
 
+def visit_accesses(node: typing.Any, see: typing.Callable[[bool, typing.Any, typing.Any], None]) -> None:
+    """Calls see(whether it writes, the buffer, the indices) for each access to a buffer in a statement or expression."""
+    def visit(part: typing.Any) -> None:
+        kind = getattr(part, "_kind", "")
+        if kind == "Write":
+            see(True, part.buffer, part.indices)
+        elif kind == "Read" and isinstance(part._fields[0], _core.Array):
+            see(False, part._fields[0], part._fields[1])
+    _core.stmt_visit(node, visit, True)
+
+
 def statements_in(node: Stmt) -> list[Stmt]:
     """The statements directly in another."""
     out = []

@@ -74,9 +74,12 @@ def _kernel_pass(name: str, classic: str) -> PrimFuncPass:
     return PrimFuncPass(lambda function, _mod, _context: PrimFunc._of(function._lowered.with_pass(name), attrs=function.attrs), 0, f"tir.{classic}")
 
 
-def _loop_rewrite(name: str, classic: str) -> PrimFuncPass:
-    """A rewrite of statements of the compiler (src/tir/passes/loop_rewrites.h)."""
-    return PrimFuncPass(lambda function, _mod, _context: function.with_body(_core.stmt_pass(name, function.body, 0)), 0, f"tir.{classic}")
+def _loop_rewrite(name: str, classic: str, option: typing.Callable[[typing.Mapping[str, typing.Any]], int] = lambda _: 0) -> PrimFuncPass:
+    """A rewrite of statements of the compiler (src/tir/passes/loop_rewrites.h). `option`: from the pass's configuration."""
+    def run(function: PrimFunc, _mod: typing.Any, context: typing.Any) -> PrimFunc:
+        chosen = int(option(dict(context.config.get(f"tir.{classic}", {}))))
+        return function.with_body(_core.stmt_pass(name, function.body, chosen))
+    return PrimFuncPass(run, 0, f"tir.{classic}")
 
 
 def HoistIfThenElse(variant: str | None = None) -> PrimFuncPass:  # noqa: N802
@@ -87,10 +90,7 @@ def HoistIfThenElse(variant: str | None = None) -> PrimFuncPass:  # noqa: N802
 def LoopPartition() -> PrimFuncPass:  # noqa: N802
     """Divides loops where a condition changes its value. Loops of constant bounds only if the context's configuration says so:
     {"tir.LoopPartition": {"partition_const_loop": True}}."""
-    def run(function: PrimFunc, _mod: typing.Any, context: typing.Any) -> PrimFunc:
-        constant = dict(context.config.get("tir.LoopPartition", {})).get("partition_const_loop", False)
-        return function.with_body(_core.stmt_pass("partition_loops", function.body, int(constant)))
-    return PrimFuncPass(run, 0, "tir.LoopPartition")
+    return _loop_rewrite("partition_loops", "LoopPartition", lambda config: config.get("partition_const_loop", False))
 
 
 def CommonSubexprElimTIR(enable_cse_tir: bool = True) -> PrimFuncPass:  # noqa: N802
@@ -102,20 +102,14 @@ def CommonSubexprElimTIR(enable_cse_tir: bool = True) -> PrimFuncPass:  # noqa: 
 
 def Simplify() -> PrimFuncPass:  # noqa: N802
     """Index arithmetic, conditions and trivial statements in their simplest form."""
-    def run(function: PrimFunc, _mod: typing.Any, _context: typing.Any) -> PrimFunc:
-        if function._function is None:
-            return PrimFunc._of(function._lowered.with_pass("simplify"), attrs=function.attrs)
-        return function.with_body(_core.stmt_pass("simplify", function.body, 0))
-    return PrimFuncPass(run, 0, "tir.Simplify")
+    kernels, statements = _kernel_pass("simplify", "Simplify"), _loop_rewrite("simplify", "Simplify")
+    return PrimFuncPass(lambda function, mod, context: (kernels if function._function is None else statements)._transform(function, mod, context), 0, "tir.Simplify")
 
 
 def UnrollLoop() -> PrimFuncPass:  # noqa: N802
     """Replaces unrolled loops by their iterations; where the context's configuration has {"tir.UnrollLoop": {"auto_max_step": n}},
     serial ones of at most n iterations, too."""
-    def run(function: PrimFunc, _mod: typing.Any, context: typing.Any) -> PrimFunc:
-        most = dict(context.config.get("tir.UnrollLoop", {})).get("auto_max_step", 0)
-        return function.with_body(_core.stmt_pass("unroll_loops", function.body, int(most)))
-    return PrimFuncPass(run, 0, "tir.UnrollLoop")
+    return _loop_rewrite("unroll_loops", "UnrollLoop", lambda config: config.get("auto_max_step", 0))
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> PrimFuncPass:  # noqa: N802
