@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # tw_room(NAME [DEPENDS rooms...]): an object library of every .cc below src/NAME. Folders are globbed, so a new
 # file needs no edit here. Files that belong to a program rather than to the room are named *_main.cc.
-# Rooms are compiled at -O1: they walk graphs, texts and loops, where -O2 buys little that a user sees and costs a third of the
-# time to compile them. All but base and runtime, whose code runs where models do.
-set(tw_plain_options "$<$<CONFIG:Release>:-O1>")
+# Rooms are compiled at -Og with little inlined: they walk graphs, texts and loops, where more buys little that a user sees
+# and costs half of the time to compile them. All but base and runtime, whose code runs where models do, and the files whose
+# loops go through the elements of weights.
+set(tw_plain_options $<$<CONFIG:Release>:-Og> --param=max-inline-insns-single=4 --param=early-inlining-insns=0)
+set(tw_element_sources src/relay/constant_call.cc src/relay/ops/reference.cc src/topi/pack.cc src/topi/words.cc
+    src/topi/winograd_weights.cc src/tir/interpret.cc src/tir/interpreter_code.cc)
+set(tw_element_options $<$<CONFIG:Release>:-O2> --param=max-inline-insns-single=70 --param=early-inlining-insns=6)
 # Five of UndefinedBehaviorSanitizer's checks look at every access; they make two thirds of what it takes to compile. They
 # are for base and runtime, which read bytes of files; elsewhere AddressSanitizer sees null pointers and overruns. And
 # LLVM has no run-time type information, which `vptr` reads.
@@ -30,6 +34,9 @@ set(tw_compiled_alone src/runtime/c_api.cc src/runtime/c_api_function.cc src/run
     src/codegen/llvm/math.cc src/codegen/llvm/math_double.cc src/codegen/llvm/math_inverse.cc)
 list(TRANSFORM tw_compiled_alone PREPEND ${CMAKE_SOURCE_DIR}/)
 set_source_files_properties(${tw_compiled_alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+list(TRANSFORM tw_element_sources PREPEND ${CMAKE_SOURCE_DIR}/)
+set_source_files_properties(${tw_element_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON
+                            COMPILE_OPTIONS "${tw_element_options}")
 function(tw_room name)
   cmake_parse_arguments(ROOM "" "" "DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)

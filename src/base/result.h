@@ -59,9 +59,17 @@ struct Diagnostic {
   std::string where;    // file, node, op, line; may be empty
   std::string hint;     // what to do; may be empty
 
-  Diagnostic() = default;
-  Diagnostic(ErrorCode c, std::string m, std::string w = {}, std::string h = {})
-      : code(c), message(std::move(m)), where(std::move(w)), hint(std::move(h)) {}
+  // Defined in result.cc, copies and moves too: three strings made and destroyed in place at each of thousands of
+  // errors are a tenth of what the compiler's rooms take to compile.
+  Diagnostic();
+  Diagnostic(ErrorCode c, std::string m);
+  Diagnostic(ErrorCode c, std::string m, std::string w);
+  Diagnostic(ErrorCode c, std::string m, std::string w, std::string h);
+  Diagnostic(const Diagnostic&);
+  Diagnostic(Diagnostic&&) noexcept;
+  Diagnostic& operator=(const Diagnostic&);
+  Diagnostic& operator=(Diagnostic&&) noexcept;
+  ~Diagnostic();
   // "error[E201 MalformedModel]: where: message\n  hint: ..." (no trailing newline)
   std::string str() const;
   // Adds a location, unless it already has one.
@@ -72,43 +80,72 @@ struct Diagnostic {
 struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
 };
-[[noreturn]] void internal_error(const char* file, int line, const std::string& what);
-#define TW_ICHECK(cond, ...)                                                                                          \
-  do {                                                                                                                \
-    if (!(cond)) ::tilewright::internal_error(__FILE__, __LINE__, std::string(#cond " ") + std::string(__VA_ARGS__)); \
+[[noreturn, gnu::cold]] void internal_error(const char* file, int line, const std::string& what);
+// `condition` and `detail` in one sentence.
+[[noreturn, gnu::cold]] void check_failed(const char* file, int line, const char* condition,
+                                          const std::string& detail = {});
+#define TW_ICHECK(cond, ...)                                                                       \
+  do {                                                                                             \
+    if (!(cond)) ::tilewright::check_failed(__FILE__, __LINE__, #cond __VA_OPT__(, ) __VA_ARGS__); \
   } while (0)
+
+// The diagnostic of a failed Result, or none: one pointer, so that handing an error on is handing a pointer on.
+class Failure {
+ public:
+  Failure() = default;
+  explicit Failure(Diagnostic diagnostic);
+  Failure(const Failure& other);
+  Failure(Failure&& other) noexcept : diagnostic_(std::exchange(other.diagnostic_, nullptr)) {}
+  Failure& operator=(Failure other) noexcept {
+    std::swap(diagnostic_, other.diagnostic_);
+    return *this;
+  }
+  ~Failure() {
+    if (diagnostic_) destroy();
+  }
+  explicit operator bool() const { return diagnostic_ != nullptr; }
+  Diagnostic& operator*() const { return *diagnostic_; }
+  [[noreturn, gnu::cold]] void raise() const;  // InternalError with the diagnostic's text
+
+ private:
+  void destroy();
+  Diagnostic* diagnostic_ = nullptr;
+};
 
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}
-  Result(Diagnostic d) : v_(std::in_place_index<1>, std::move(d)) {}
-  bool ok() const { return v_.index() == 0; }
+  Result(T value) : value_(std::move(value)) {}
+  Result(Diagnostic diagnostic) : failure_(std::move(diagnostic)) {}
+  Result(Failure failure) : failure_(std::move(failure)) {}
+  bool ok() const { return !failure_; }
   explicit operator bool() const { return ok(); }
   // The value; on a failed Result, throws InternalError with the diagnostic's text.
   T& value() & {
     require();
-    return std::get<0>(v_);
+    return *value_;
   }
   const T& value() const& {
     require();
-    return std::get<0>(v_);
+    return *value_;
   }
   T&& value() && {
     require();
-    return std::get<0>(std::move(v_));
+    return *std::move(value_);
   }
   T* operator->() { return &value(); }
   T& operator*() & { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
-  const Diagnostic& error() const& { return std::get<1>(v_); }
-  Diagnostic&& error() && { return std::get<1>(std::move(v_)); }
+  const Diagnostic& error() const& { return *failure_; }
+  Diagnostic&& error() && { return std::move(*failure_); }
+  Failure failure() && { return std::move(failure_); }
 
  private:
   void require() const {
-    if (!ok()) internal_error("result.h", 0, error().str());
+    if (failure_) failure_.raise();
   }
-  std::variant<T, Diagnostic> v_;
+  Failure failure_;
+  std::optional<T> value_;
 };
 
 struct Ok {};
@@ -116,16 +153,16 @@ struct Ok {};
 using Status = Result<Ok>;
 
 // auto x = TW_TRY(f());  // the value, or return f's error from this function
-#define TW_TRY(...)                                             \
-  ({                                                            \
-    auto tw_result_ = (__VA_ARGS__);                            \
-    if (!tw_result_.ok()) return std::move(tw_result_).error(); \
-    std::move(tw_result_).value();                              \
+#define TW_TRY(...)                                               \
+  ({                                                              \
+    auto tw_result_ = (__VA_ARGS__);                              \
+    if (!tw_result_.ok()) return std::move(tw_result_).failure(); \
+    std::move(tw_result_).value();                                \
   })
-#define TW_TRY_STATUS(...)                                      \
-  do {                                                          \
-    auto tw_result_ = (__VA_ARGS__);                            \
-    if (!tw_result_.ok()) return std::move(tw_result_).error(); \
+#define TW_TRY_STATUS(...)                                        \
+  do {                                                            \
+    auto tw_result_ = (__VA_ARGS__);                              \
+    if (!tw_result_.ok()) return std::move(tw_result_).failure(); \
   } while (0)
 
 }  // namespace tilewright

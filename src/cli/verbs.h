@@ -14,6 +14,9 @@ class App;
 
 namespace tilewright::cli {
 
+// All of the program: parses the verb, runs it, prints an error as one line. Returns the exit code.
+int command_line(int argc, char** argv);
+
 // The action of a parsed command line: returns an exit code, or an error to print.
 using Action = std::function<Result<int>()>;
 

@@ -5,7 +5,8 @@
 
 namespace tilewright {
 
-void Node::release(const Node* node) {
+void Node::drop(const Node* node) {
+  if (node->references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   thread_local std::vector<const Node*> waiting;
   thread_local bool draining = false;
   waiting.push_back(node);

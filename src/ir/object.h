@@ -19,7 +19,7 @@ class Node {
  private:
   template <class T>
   friend class Ref;
-  static void release(const Node* node);  // destroys without recursion
+  static void drop(const Node* node);  // one reference fewer; the last one destroys, without recursion
   mutable std::atomic<uint32_t> references_{0};
 };
 
@@ -34,7 +34,9 @@ class Ref {
   Ref(Ref&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   template <class U>
   requires std::is_convertible_v<const U*, const T*> Ref(const Ref<U>& other) : node_(other.get()) { retain(); }
-  ~Ref() { drop(); }
+  ~Ref() {
+    if (node_) Node::drop(node_);
+  }
   Ref& operator=(Ref other) noexcept {
     std::swap(node_, other.node_);
     return *this;
@@ -48,9 +50,6 @@ class Ref {
  private:
   void retain() const {
     if (node_) node_->references_.fetch_add(1, std::memory_order_relaxed);
-  }
-  void drop() {
-    if (node_ && node_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) Node::release(node_);
   }
   const T* node_ = nullptr;
 };

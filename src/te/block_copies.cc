@@ -18,7 +18,7 @@ using tir::Stmt;
 namespace {
 
 bool uses_any_of(const PrimExpr& e, const std::vector<const ForNode*>& loops) {
-  return std::any_of(loops.begin(), loops.end(), [&](const ForNode* l) { return uses_variable(e, l->var.get()); });
+  return std::any_of(loops.begin(), loops.end(), [&](const ForNode* l) { return tir::uses(e, l->var.get()); });
 }
 
 // The other operand of a combination (sum, product, minimum, maximum) with the element.
@@ -250,7 +250,7 @@ Result<std::string> BlockSchedule::rfactor(const std::string& block, const PrimE
     if (!l) continue;
     bool of_data = false, of_sum = false;
     for (const tir::BlockAxis& a : b.axes)
-      if (uses_variable(a.value, l->var.get())) (a.reduces ? of_sum : of_data) = true;
+      if (tir::uses(a.value, l->var.get())) (a.reduces ? of_sum : of_data) = true;
     if (of_data && of_sum)
       return refused(where, format("'{}' is of the data and the reduction", variable_name(l->var)));
     if (of_sum && tir::as_const_int(l->min) != 0) return refused(where, "a loop of its reduction starts at no zero");

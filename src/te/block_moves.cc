@@ -354,7 +354,7 @@ Status BlockSchedule::finished_piece(const Plain& p, const Plain& q, const std::
     const int64_t count = r ? length_of(*r, *indices).value_or(-1) : -1;
     int64_t covered = 1;
     for (const ForNode* l : within) {
-      if (uses_variable(value, indices->var_of(*l).get())) covered *= *tir::as_const_int(l->extent);
+      if (tir::uses(value, indices->var_of(*l).get())) covered *= *tir::as_const_int(l->extent);
     }
     if (count != covered)
       return refused(where, format("one iteration of the loop computes no contiguous piece of '{}'", q.array->name));
@@ -401,7 +401,7 @@ Status BlockSchedule::reverse_compute_at(const std::string& block, const PrimExp
     if (!inside) return refused(where, format("'{}', which it reads, is not computed in the loop", q.array->name));
     for (const tir::BlockAxis& a : b.block->axes)
       for (const ForNode* l : around)
-        if (a.reduces && uses_variable(a.value, l->var.get()))
+        if (a.reduces && tir::uses(a.value, l->var.get()))
           return refused(where,
                          format("the reduction of '{}' is not finished in one iteration of the loop", b.block->name),
                          "take a loop outside of the reduction's");

@@ -15,12 +15,6 @@ using tir::Stmt;
 
 const std::string& variable_name(const PrimExpr& var) { return static_cast<const tir::VarNode&>(*var).name; }
 
-bool uses_variable(const PrimExpr& e, const tir::ExprNode* var) {
-  bool found = false;
-  tir::for_each_expr(e, [&](const PrimExpr& part) { found = found || part.get() == var; });
-  return found;
-}
-
 bool writes_array(const Stmt& s, const Node* array) {
   bool found = false;
   tir::for_each_stmt(s, [&](const Stmt& part) {

@@ -9,7 +9,6 @@
 namespace tilewright::te {
 
 const std::string& variable_name(const tir::PrimExpr& var);
-bool uses_variable(const tir::PrimExpr& e, const tir::ExprNode* var);
 bool writes_array(const tir::Stmt& s, const Node* array);
 bool reads_array(const tir::Stmt& s, const Node* array);
 // Arrays that the statement reads but does not write, in order of first use.

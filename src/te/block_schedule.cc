@@ -43,7 +43,7 @@ bool runs_once(const tir::BlockAxis& a, const std::vector<const ForNode*>& loops
   if (!scopes.proves(tir::eq(start, a.min))) return false;
   PrimExpr sum = start;
   for (const ForNode* l : loops) {
-    if (!uses_variable(a.value, l->var.get())) continue;
+    if (!tir::uses(a.value, l->var.get())) continue;
     if (!used->insert(l->var.get()).second) return false;
     if (a.value == l->var) return scopes.proves(tir::eq(l->extent, a.extent));
     tir::Substitution one = zero;
@@ -264,7 +264,7 @@ Status BlockSchedule::movable(const Stmt& body, const PrimExpr& loop) const {
   for (const BlockNode* b : blocks) {
     TW_TRY(plain(b->name));
     for (const tir::BlockAxis& a : b->axes)
-      if (a.reduces && uses_variable(a.value, loop.get()))
+      if (a.reduces && tir::uses(a.value, loop.get()))
         return refused(format("block {}", b->name),
                        format("the loop '{}' runs over its reduction", variable_name(loop)),
                        "its iterations change one element: take a loop of the data, or rfactor");
@@ -366,7 +366,7 @@ Result<PrimExpr> BlockSchedule::fuse(const std::vector<PrimExpr>& loops) {
     const std::string where = format("loop {}", variable_name(loops[i]));
     if (!b || b->var != loops[i])
       return refused(where, format("it is not directly in '{}'", variable_name(outer)), "reorder them first");
-    if (uses_variable(b->min, a.var.get()) || uses_variable(b->extent, a.var.get()))
+    if (tir::uses(b->min, a.var.get()) || tir::uses(b->extent, a.var.get()))
       return refused(where, "its bounds depend on the loop around it");
     for (const ForNode* l : {&a, b})
       if (l->for_kind != tir::ForKind::kSerial || !l->annotations.empty())
@@ -407,7 +407,7 @@ Status BlockSchedule::reorder(const std::vector<PrimExpr>& order) {
   for (const Stmt& s : chain) nodes.push_back(&static_cast<const ForNode&>(*s));
   for (const ForNode* n : nodes)
     for (const ForNode* other : nodes)
-      if (uses_variable(n->min, other->var.get()) || uses_variable(n->extent, other->var.get()))
+      if (tir::uses(n->min, other->var.get()) || tir::uses(n->extent, other->var.get()))
         return refused(format("loop {}", variable_name(n->var)),
                        format("its bounds depend on '{}'", variable_name(other->var)));
   const Stmt inner = nodes.back()->body;

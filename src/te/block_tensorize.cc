@@ -136,7 +136,7 @@ class Matching {
       if (d >= leading) begin = begin - tir::cast(begin->dtype, tir::substitute(theirs[d - leading], loops_));
       begin = scopes.simplify(begin);
       for (const ForNode* l : nest_.loops)
-        if (uses_variable(begin, l->var.get()))
+        if (tir::uses(begin, l->var.get()))
           return format("dimension {} of '{}' does not follow the loops as the intrinsic's '{}' does", d, place->name,
                         array->name);
       piece.begin.push_back(begin);

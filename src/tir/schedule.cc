@@ -17,22 +17,11 @@ Diagnostic refused(std::string what, std::string hint = {}) {
 
 const std::string& name_of(const PrimExpr& var) { return as<VarNode>(var)->name; }
 
-const int64_t* constant(const PrimExpr& e) {
-  const auto* imm = e->kind == ExprKind::kIntImm ? as<IntImmNode>(e) : nullptr;
-  return imm ? &imm->value : nullptr;
-}
-
-bool uses(const PrimExpr& e, const PrimExpr& var) {
-  bool found = false;
-  for_each_expr(e, [&](const PrimExpr& part) { found = found || part == var; });
-  return found;
-}
-
 bool same(const PrimExpr& a, const PrimExpr& b) {
   if (a == b) return true;
   if (a->kind != b->kind || a->dtype != b->dtype || a->kind == ExprKind::kVar || a->kind == ExprKind::kLoad)
     return false;
-  if (a->kind == ExprKind::kIntImm) return *constant(a) == *constant(b);
+  if (a->kind == ExprKind::kIntImm) return as_const_int(a) == as_const_int(b);
   std::vector<PrimExpr> parts[2];
   for_each_child(a, [&](const PrimExpr& e) { parts[0].push_back(e); });
   for_each_child(b, [&](const PrimExpr& e) { parts[1].push_back(e); });
@@ -50,7 +39,7 @@ Stmt guarded(const PrimExpr& condition, const Stmt& body) {
 const ForNode* only_loop_in(const Stmt& body) { return as<ForNode>(body); }
 
 Result<int64_t> constant_extent(const ForNode* loop, const char* what) {
-  if (const int64_t* n = constant(loop->extent)) return *n;
+  if (const auto n = as_const_int(loop->extent)) return *n;
   return refused(format("loop '{}' cannot be {}: its extent is not a constant", name_of(loop->var), what));
 }
 
@@ -131,7 +120,7 @@ Result<PrimExpr> Schedule::fuse(const PrimExpr& outer, const PrimExpr& inner) {
   if (only_loop_in(first->body) != second)
     return refused(format("loop '{}' is not directly in loop '{}'", name_of(inner), name_of(outer)));
   const int64_t m = TW_TRY(constant_extent(first, "fused")), n = TW_TRY(constant_extent(second, "fused"));
-  if (uses(second->min, outer))
+  if (uses(second->min, outer.get()))
     return refused(format("loop '{}' begins where loop '{}' says", name_of(inner), name_of(outer)));
   PrimExpr fused = make_var(name_of(outer) + "_" + name_of(inner));
   const int64_t width = std::max<int64_t>(n, 1);
@@ -183,7 +172,7 @@ Status Schedule::reorder(const std::vector<PrimExpr>& loops) {
   };
   for (size_t i = 0; i < order.size(); ++i)
     for (size_t j = i + 1; j < order.size(); ++j) {
-      if (uses(order[i]->min, order[j]->var) || uses(order[i]->extent, order[j]->var))
+      if (uses(order[i]->min, order[j]->var.get()) || uses(order[i]->extent, order[j]->var.get()))
         return refused(
             format("the bounds of loop '{}' need loop '{}' around it", name_of(order[i]->var), name_of(order[j]->var)));
       const bool swapped =
@@ -256,7 +245,7 @@ Status Schedule::cache_write(const Buffer& buffer, const PrimExpr& var) {
   });
   if (!written) return refused(format("loop '{}' does not write to '{}'", name_of(var), buffer->name));
   bool invariant = one && index->dtype.lanes == 1;
-  for (const PrimExpr& v : bound) invariant = invariant && !uses(index, v);
+  for (const PrimExpr& v : bound) invariant = invariant && !uses(index, v.get());
   for_each_expr(index, [&](const PrimExpr& e) { invariant = invariant && e->kind != ExprKind::kLoad; });
   if (!invariant) return refused(format("loop '{}' uses more than one element of '{}'", name_of(var), buffer->name));
   Buffer cache = make_buffer(buffer->name + "_cache", buffer->dtype, 1, Scope::kRegister);

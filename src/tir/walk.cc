@@ -170,6 +170,12 @@ void for_each_expr(const PrimExpr& e, const std::function<void(const PrimExpr&)>
   visit(e, visited, f);
 }
 
+bool uses(const PrimExpr& e, const ExprNode* var) {
+  bool found = false;
+  for_each_expr(e, [&](const PrimExpr& part) { found |= part.get() == var; });
+  return found;
+}
+
 void for_each_expr(const Stmt& s, const std::function<void(const PrimExpr&)>& f) {
   Visited visited;
   for_each_stmt(s,

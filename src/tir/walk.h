@@ -22,6 +22,8 @@ void for_each_child(const Stmt& s, const std::function<void(const Stmt&)>& f);
 
 // Every distinct expression below e or s, children before parents.
 void for_each_expr(const PrimExpr& e, const std::function<void(const PrimExpr&)>& f);
+// Whether `e` reads the variable.
+bool uses(const PrimExpr& e, const ExprNode* var);
 void for_each_expr(const Stmt& s, const std::function<void(const PrimExpr&)>& f);
 // Every statement, parents before children.
 void for_each_stmt(const Stmt& s, const std::function<void(const Stmt&)>& f);

@@ -11,12 +11,6 @@ inline bool is_empty(const Stmt& s) {
   return s->kind == StmtKind::kSeq && static_cast<const SeqNode&>(*s).stmts.empty();
 }
 
-inline bool uses(const PrimExpr& e, const ExprNode* var) {
-  bool found = false;
-  for_each_expr(e, [&](const PrimExpr& x) { found |= x.get() == var; });
-  return found;
-}
-
 // Whether only arithmetic without quotients on variables and constants: it may be computed anywhere its variables have
 // the same values.
 inline bool is_arithmetic(const PrimExpr& e) {
