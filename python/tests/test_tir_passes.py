@@ -144,6 +144,21 @@ class Analyses(unittest.TestCase):
         for node in around.values():
             self.assertIsInstance(node, tir.Block)
 
+    def test_a_buffer_that_only_a_condition_reads_is_used_around_it(self):
+        from tvm.script import tir as T
+
+        @T.prim_func
+        def chosen(m: T.handle, b: T.handle) -> None:
+            M = T.match_buffer(m, (8,), "int32")
+            B = T.match_buffer(b, (8, 8), "float32")
+            for i in T.serial(8):
+                for j in T.serial(8):
+                    if M[i] > 0:
+                        B[i, j] = T.float32(1)
+        around = {b.name: n for b, n in tir.analysis.detect_buffer_access_lca(chosen).items()}
+        self.assertEqual(sorted(around), ["B", "M"])
+        self.assertEqual([around[n].loop_var.name for n in "BM"], ["j", "j"])
+
 
 if __name__ == "__main__":
     unittest.main()

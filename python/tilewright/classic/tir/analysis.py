@@ -93,8 +93,10 @@ def detect_buffer_access_lca(func: PrimFunc) -> dict[Buffer, typing.Any]:
 
     def walk(node: typing.Any, path: list[typing.Any]) -> None:
         inner = statements_in(node)
-        if not inner:
-            visit_accesses(node, lambda _writes, buffer, _indices: meet(buffer, path))
+        # What a condition or a bound reads, it reads around the statement.
+        own = [part for field in node._fields for part in (field if isinstance(field, (list, tuple)) else [field])]
+        for part in [p for p in own if isinstance(p, _core.PrimExpr)] if inner else [node]:
+            visit_accesses(part, lambda _writes, buffer, _indices: meet(buffer, path))
         path = [*path, node] if isinstance(node, (For, Block)) else path
         for child in inner:
             walk(child, path)
