@@ -239,7 +239,7 @@ class Projects(unittest.TestCase):
             project = micro.generate_project(micro.get_microtvm_template_projects(template), lib, self.path(template))
             for file in files:
                 self.assertTrue(os.path.exists(self.path(f"{template}/{file}")), file)
-            with self.assertRaisesRegex(client.RPCError, "own tools"):
+            with self.assertRaisesRegex(client.RPCError, "which board it is"):
                 project.build()
         # A sketch's C files find each other without include paths.
         for source in [*pathlib.Path(self.path("arduino/src")).glob("*.c"), *pathlib.Path(self.path("arduino/src/crt")).glob("*.c")]:

@@ -212,7 +212,7 @@ std::vector<std::string> missing_cpu_features(std::string_view needed) {
 }
 
 int default_thread_count() {
-  for (const char* name : {"TILEWRIGHT_NUM_THREADS", "OMP_NUM_THREADS"}) {
+  for (const char* name : {"TILEWRIGHT_NUM_THREADS", "TVM_NUM_THREADS", "OMP_NUM_THREADS"}) {
     const char* text = std::getenv(name);
     int n = text ? std::atoi(text) : 0;
     if (n > 0) return std::min(n, 1024);

@@ -21,6 +21,11 @@ from ..transform import PassContext
 class FunctionLibrary(BuiltLibrary):
     """A library of tensor functions: `lib["name"](a, b, c)`, or `lib(a, b, c)` for the first one."""
 
+    @property
+    def ir_module_by_target(self) -> dict[Target, LoopModule]:
+        """The functions that the library was built from."""
+        return {self._factory.target[0]: LoopModule({f.name: f for f in self._factory.loops})}
+
     def get_function(self, name: str, query_imports: bool = False) -> Any:
         if name == "get_func_names":
             return lambda: list(self._factory.names)
@@ -34,6 +39,7 @@ class FunctionFactory(ExecutorFactoryModule):
         self.names = [f.name for f in functions]
         super().__init__(_core.build_functions(functions, options), self.names[0] if functions else "default", target, Executor("graph"), runtime, None)
         self._functions, self._options = functions, options
+        self.loops: list[PrimFunc] = []
 
     def _joined(self) -> "FunctionFactory":
         """With the functions of imported libraries of functions: they are in one file."""
@@ -44,7 +50,12 @@ class FunctionFactory(ExecutorFactoryModule):
         made = FunctionFactory([f for part in [self, *parts] for f in part._functions], self._options, self.target, self.runtime)
         made._imports = [m for m in [*self._imports, *(i for part in parts for i in part._imports)] if m not in own]
         made._static, made._linked = self._static, self._linked
+        made.loops = [f for part in [self, *parts] for f in part.loops]
         return made
+
+    def loop_text(self) -> str:
+        """The loops of all functions, as they were given to the code generator."""
+        return "\n".join(f.script() if hasattr(f, "script") else str(f) for f in self.loops)
 
     def export_library(self, file_name: Any, *args: Any, **kwargs: Any) -> str:
         return ExecutorFactoryModule.export_library(self._joined(), file_name, *args, **kwargs)
@@ -132,7 +143,9 @@ def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = 
     options = PassContext.current().build_options(chosen)
     options.name = functions[0].name if functions else name
     options.system_lib = bool(runtime.attrs.get("system-lib") or chosen.attrs.get("system-lib"))
-    return FunctionFactory(functions, options, [chosen], runtime).module
+    made = FunctionFactory(functions, options, [chosen], runtime)
+    made.loops = prepared
+    return made.module
 
 
 def _register_kinds() -> None:

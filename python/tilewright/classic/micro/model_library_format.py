@@ -16,11 +16,17 @@ class UnsupportedInModelLibraryFormatError(Exception):
 
 
 def export_model_library_format(mods: Any, file_name: str | os.PathLike[str]) -> pathlib.Path:
-    """Writes the result of relay.build, or of several, as a tar file; returns its path. The export time is $SOURCE_DATE_EPOCH or 1970,
+    """Writes the result of relay.build, or of several, or that of tvm.build as a tar file; returns its path. The export time is $SOURCE_DATE_EPOCH or 1970,
     so that equal models give equal bytes.
 
     Errors: UnsupportedInModelLibraryFormatError (imported modules), 101 (two models of one name), 103."""
+    from ..driver.build_module import FunctionLibrary
     factories = list(mods) if isinstance(mods, (list, tuple)) else [mods]
+    if any(isinstance(f, FunctionLibrary) for f in factories):
+        return _export_functions(factories, pathlib.Path(file_name))
+    names = [factory.libmod_name for factory in factories if isinstance(factory, ExecutorFactoryModule)]
+    if len(set(names)) < len(names):
+        raise ValueError(f"Multiple modules should have unique names; they are {', '.join(names)}: build with mod_name")
     for factory in factories:
         if not isinstance(factory, ExecutorFactoryModule):
             raise NotImplementedError(f"Don't know how to export module of type {type(factory)!r}; give what relay.build returned")
@@ -30,6 +36,22 @@ def export_model_library_format(mods: Any, file_name: str | os.PathLike[str]) ->
     path = pathlib.Path(file_name)
     try:
         _core.write_model_library([factory._whole() for factory in factories], os.fspath(path))
+    except Error as error:
+        if error.code == 203:
+            raise UnsupportedInModelLibraryFormatError(str(error)) from error
+        raise
+    return path
+
+
+def _export_functions(libraries: list[Any], path: pathlib.Path) -> pathlib.Path:
+    """The operator style: functions of tensors."""
+    if len(libraries) > 1:
+        raise ValueError("one Model Library Format holds the functions of one tvm.build: build them together, from a list of schedules")
+    factory = libraries[0]._factory
+    if others := [*factory._imports, *factory._static]:
+        raise UnsupportedInModelLibraryFormatError("Don't know how to export non-c or non-llvm modules; found: " + ", ".join(m.type_key for m in others))
+    try:
+        _core.write_function_library(factory._whole(), factory.loop_text(), os.fspath(path))
     except Error as error:
         if error.code == 203:
             raise UnsupportedInModelLibraryFormatError(str(error)) from error

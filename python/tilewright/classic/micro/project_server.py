@@ -12,6 +12,7 @@ from typing import Any
 
 from ... import _core
 from ..error import Error
+from . import platforms
 from .project_api import server
 
 PROJECT_SERVER = '''# SPDX-License-Identifier: Apache-2.0
@@ -25,28 +26,45 @@ if __name__ == "__main__":
 '''
 
 
+# Standard input and output as a serial line's two directions.
+_SERIAL_LINE = 'stty -F "$1" raw -echo "$2" && exec 3<>"$1" && { cat <&3 & cat >&3; }'
+
+
 class Handler(server.ProjectAPIHandler):
     def __init__(self, platform: str, folder: pathlib.Path, is_template: bool):
         self._platform, self._folder, self._is_template = platform, folder, is_template
+        self._tools = platforms.tools_of(platform)
         self._process: subprocess.Popen[bytes] | None = None
 
     def server_info_query(self, tvm_version: str) -> server.ServerInfo:
-        options = [server.ProjectOption(name, default=default, type="int", optional=["generate_project"], help=what) for name, default, what in _core.micro_project_options()]
+        sizes = [server.ProjectOption(name, default=default, type="int", optional=["generate_project"], help=what) for name, default, what in _core.micro_project_options()]
+        options = [*sizes, *self._tools.options]
         return server.ServerInfo(self._platform, self._is_template, "" if self._is_template else self._folder / "model.tar", options)
 
     def generate_project(self, model_library_format_path: pathlib.Path, standalone_crt_dir: pathlib.Path, project_dir: pathlib.Path, options: dict[str, Any]) -> None:
-        given = {name: str(value) for name, value in options.items()}
+        self._tools.check(options)
+        sizes = {o[0] for o in _core.micro_project_options()}
+        given = {name: str(value) for name, value in options.items() if name in sizes}
         self._do(_core.create_micro_project, str(model_library_format_path), str(project_dir), self._platform, given, False)
+        self._tools.generated(project_dir, options)
         (project_dir / "microtvm_api_server.py").write_text(PROJECT_SERVER.format(platform=self._platform))
 
     def build(self, options: dict[str, Any]) -> None:
-        self._do(_core.build_micro_project, str(self._folder))
+        self._tools.check(options)
+        if not self._tools.build(self._folder, options):
+            self._do(_core.build_micro_project, str(self._folder))
 
     def flash(self, options: dict[str, Any]) -> None:
-        """Nothing to flash: the emulator and this machine run the program file."""
+        """Without a board there is nothing to flash: the emulator and this machine run the program file."""
+        self._tools.check(options)
+        self._tools.flash(self._folder, options)
 
     def open_transport(self, options: dict[str, Any]) -> server.TransportTimeouts:
         self.close_transport()
+        if port := self._tools.port(self._folder, options):
+            self._process = subprocess.Popen(["/bin/sh", "-c", _SERIAL_LINE, "sh", port, self._tools.speed(options)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+                                             start_new_session=True)
+            return server.TransportTimeouts(2.0, 20.0, 120.0)
         if not (self._folder / "build/main").exists():
             raise server.ServerError("the project is not built, or its platform's own tools run it")
         self._process = subprocess.Popen(["/bin/sh", str(self._folder / "transport.sh")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True)

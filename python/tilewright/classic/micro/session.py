@@ -7,6 +7,8 @@ import socket
 import threading
 from typing import Any
 
+from ..contrib import graph_of_kernels
+from ..contrib.graph_executor import GraphModule
 from ..rpc.base import function
 from ..rpc.client import RPCSession
 from ..runtime.executor import AotModule
@@ -97,4 +99,15 @@ def create_local_aot_executor(session: Session, name: str = "") -> AotModule:
     return AotModule(session.create_aot_executor(name))
 
 
-__all__ = ["Session", "SessionTerminatedError", "create_local_aot_executor"]
+def create_local_graph_executor(graph_json_str: str, mod: Module, device: Any) -> GraphModule:
+    """A graph that this side walks, and whose kernels and tensors are the device's: `mod` is session.get_system_lib(). Weights are inputs:
+    `set_input(**lib.get_params())`."""
+    library = mod if isinstance(mod, Module) else Module(mod)
+    try:
+        library.get_function("_lookup_linked_param")
+    except AttributeError:
+        return GraphModule(graph_of_kernels.create(graph_json_str, library, device))
+    raise ValueError("the weights are in the device's code, which a graph that is walked from here does not find: build without link-params")
+
+
+__all__ = ["Session", "SessionTerminatedError", "create_local_aot_executor", "create_local_graph_executor"]

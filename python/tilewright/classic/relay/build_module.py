@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import _core
 from ...options import cache_folder
+from ..error import InvalidValue
 from ..ir.memory_pools import ConstantMemoryPools, PoolInfo, WorkspaceMemoryPools, WorkspacePoolInfo
 from ..runtime.module import Module
 from ..runtime.ndarray import Device, NDArray, as_array
@@ -71,9 +72,9 @@ def _executor_and_runtime(executor: Any, runtime: Any) -> tuple[Executor, Runtim
     if interface not in ("c", "packed"):
         raise ValueError(f'interface-api is "c" or "packed", not "{interface}"')
     if executor.name == "aot" and runtime.name == "cpp" and (unpacked or interface != "packed"):
-        raise ValueError(f'Need unpacked-api == false (got: {unpacked}) and interface-api == "packed" (got: {interface}) when targeting c++ runtime')
+        raise InvalidValue(f'Need unpacked-api == false (got: {int(unpacked)}) and interface-api == "packed" (got: {interface}) when targeting c++ runtime')
     if executor.name == "aot" and runtime.name == "crt" and not (unpacked or interface == "packed"):
-        raise ValueError(f'Either need interface_api == "packed" (got: {interface}) or unpacked-api == true (got: {unpacked}) when targeting c runtime')
+        raise InvalidValue(f'Either need interface_api == "packed" (got: {interface}) or unpacked-api == true (got: {int(unpacked)}) when targeting c runtime')
     return executor, runtime
 
 

@@ -178,7 +178,7 @@ class Target:
             raise _unknown(f"code is not generated for target kind '{self._kind}'", "use \"llvm\", \"c\" for C source, or \"stackvm\" for byte code; models run on the CPU")
         if self._kind == "c":
             processor = str(self._attrs.get("mcpu", "")).partition("+")[0]  # "cortex-m4+nodsp"
-            return f"c -mcpu={processor}" if processor.startswith("cortex-m") else "c"
+            return f"c -mcpu={processor}" if processor and not processor.startswith("cortex-r") else "c"  # R: no vectors, and none of M's instructions
         words = [f"-{k}={','.join(v) if isinstance(v, list) else v}" for k in _EFFECTIVE[self._kind] for v in [self._attrs.get(k)] if v]
         return " ".join([self._kind, *words])
 

@@ -27,8 +27,8 @@ def main() -> None:
 def __getattr__(name: str) -> Any:
     if name == "utils":
         return importlib.import_module(__name__)
-    if name == "plugin":
-        return importlib.import_module(".plugin", __name__)
+    if name in ("aot", "plugin"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"tilewright.testing has no '{name}'")
 
 

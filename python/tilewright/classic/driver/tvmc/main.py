@@ -122,6 +122,18 @@ def _run(args: argparse.Namespace) -> None:
         result.save(args.outputs)
 
 
+def _main(argv: list[str]) -> int:
+    """The exit status of a command line, as scripts of the classic stack ask for it."""
+    try:
+        main(argv)
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+            return 1
+        return int(end.code or 0)
+    return 0
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = _parser()
     args, rest = parser.parse_known_args(argv)

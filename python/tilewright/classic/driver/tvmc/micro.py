@@ -28,7 +28,7 @@ def add_micro_parser(verbs: Any) -> None:
         parser.add_argument("platform", choices=[*PLATFORMS, "template"], help="the device; template: of your own, with --template-dir")
         parser.add_argument("--template-dir", help="the folder of a template")
         parser.add_argument("-f", "--force", action="store_true", help="take the place of what is there")
-        parser.add_argument("--project-option", action="append", default=[], metavar="name=value")
+        parser.add_argument("--project-option", action="extend", nargs="+", default=[], metavar="name=value")
 
 
 def _options(given: list[str]) -> dict[str, str]:

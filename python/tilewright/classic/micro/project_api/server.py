@@ -48,6 +48,7 @@ class ServerInfo(NamedTuple):
     is_template: bool
     model_library_format_path: str | os.PathLike[str]
     project_options: list[ProjectOption]
+    protocol_version: int = PROTOCOL_VERSION
 
 
 class TransportTimeouts(NamedTuple):

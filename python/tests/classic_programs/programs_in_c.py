@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models in programs of C: ahead of time, options of platforms, the command line for devices."""
+import os
+import pathlib
+import stat
+import tempfile
+
+import numpy as np
+import tvm
+from tvm import micro, relay
+from tvm.driver.tvmc.main import _main
+from tvm.micro.testing.aot_test_utils import AOT_DEFAULT_RUNNER, AOT_USMP_RUNNER, parametrize_aot_options
+from tvm.relay import testing
+from tvm.relay.backend import Executor, Runtime
+from tvm.testing.aot import AOTDataLinkage, AOTTestModel, AOTTestRunner, compile_and_run, compile_models, generate_ref_data, run_and_check
+
+from harness import program, raises, refusing
+
+INTERFACES = [("c", True), ("packed", False), ("packed", True)]
+
+
+def two_inputs(dtype="float32"):
+    x, y = relay.var("x", shape=(1, 10), dtype=dtype), relay.var("y", shape=(1, 10), dtype=dtype)
+    low, high = (-8, 8) if dtype != "uint8" else (0, 16)
+    rng = np.random.default_rng(1)
+    return tvm.IRModule.from_expr(relay.Function([x, y], relay.add(x, relay.multiply(y, y)))), {n: rng.integers(low, high, (1, 10)).astype(dtype) for n in "xy"}
+
+
+def for_programs(interface="c", **options):
+    return {"executor": Executor("aot", {"interface-api": interface, "unpacked-api": interface == "c", **options}), "runtime": Runtime("crt")}
+
+
+# ---- programs that are compiled and run
+@program(("c", True, "float32"), ("c", True, "int8"), ("packed", False, "uint8"), ("packed", True, "int32"))
+def a_sum_in_every_interface(interface, unpacked, dtype):
+    mod, inputs = two_inputs(dtype)
+    assert compile_and_run(AOTTestModel(module=mod, inputs=inputs, outputs=generate_ref_data(mod, inputs)), AOT_DEFAULT_RUNNER, interface, unpacked)
+
+
+@program(*INTERFACES)
+def a_convolution_with_weights(interface, unpacked):
+    data, weight = relay.var("data", shape=(1, 8, 16, 16)), relay.var("weight", shape=(4, 8, 3, 3))
+    mod = tvm.IRModule.from_expr(relay.nn.relu(relay.nn.conv2d(data, weight, padding=(1, 1), channels=4, kernel_size=(3, 3))))
+    rng = np.random.default_rng(2)
+    params = {"weight": rng.standard_normal((4, 8, 3, 3)).astype("float32")}
+    inputs = {"data": rng.standard_normal((1, 8, 16, 16)).astype("float32")}
+    model = AOTTestModel(module=mod, inputs=inputs, outputs=generate_ref_data(mod, inputs, params), params=params)
+    compile_and_run(model, AOT_USMP_RUNNER, interface, unpacked, workspace_byte_alignment=64, constant_byte_alignment=64, enable_op_fusion=False)
+
+
+@program(*INTERFACES)
+def several_models_in_one_program(interface, unpacked):
+    models = []
+    for i in range(3):
+        x = relay.var("x", shape=(2, 3 + i))
+        mod = tvm.IRModule.from_expr(relay.Function([x], relay.Tuple([relay.nn.softmax(x), relay.sum(x, axis=1)])))
+        inputs = {"x": np.arange(6 + 2 * i, dtype="float32").reshape(2, 3 + i)}
+        models.append(AOTTestModel(module=mod, inputs=inputs, outputs=generate_ref_data(mod, inputs), name=f"net{i}"))
+    compile_and_run(models, AOT_DEFAULT_RUNNER, interface, unpacked)
+
+
+@program
+def a_section_and_c_statements():
+    mod, inputs = two_inputs()
+    runner = AOTTestRunner(prologue='  printf("%s", TEXT);', epilogue='  puts(".");', includes=["math.h"], parameters={"TEXT": '"begins"'})
+    compile_and_run(AOTTestModel(module=mod, inputs=inputs, outputs=generate_ref_data(mod, inputs)), runner, "c", True, data_linkage=AOTDataLinkage(".data.mine", 32))
+
+
+@program
+def a_wrong_result_is_noticed():
+    mod, inputs = two_inputs()
+    wrong = {"output": generate_ref_data(mod, inputs)["output"] + 1}
+    compiled = compile_models(AOTTestModel(module=mod, inputs=inputs, outputs=wrong), "c", True)
+    assert "output" in str(raises(AssertionError, run_and_check, compiled, AOT_DEFAULT_RUNNER, "c"))
+    compile_and_run(AOTTestModel(module=mod, inputs=inputs, outputs=wrong, output_tolerance=1.5), AOT_DEFAULT_RUNNER, "c", True)
+
+
+@program
+def mobilenet_in_two_pools():
+    from tvm.ir.memory_pools import PoolInfoProperties, WorkspaceMemoryPools, WorkspacePoolInfo
+    mod, params = testing.mobilenet.get_workload(batch_size=1, image_shape=(3, 32, 32))
+    inputs = {"data": np.random.default_rng(3).standard_normal((1, 3, 32, 32)).astype("float32")}
+    model = AOTTestModel(module=mod, inputs=inputs, outputs=generate_ref_data(mod, inputs, params), params=params)
+    pools = WorkspaceMemoryPools([WorkspacePoolInfo("fast", [], PoolInfoProperties(size_hint_bytes=60000)), WorkspacePoolInfo("slow", [])])
+    compiled = compile_models(model, "c", True, workspace_memory_pools=pools, target=tvm.target.Target("c"))
+    assert sorted(p.pool_info.pool_name for p in compiled[0].executor_factory.executor_codegen_metadata.pool_inputs.values()) == ["fast", "slow"]
+    run_and_check(compiled, AOT_DEFAULT_RUNNER, "c")
+
+
+@program
+def all_combinations_are_parameters():
+    @parametrize_aot_options
+    def test(interface_api, use_unpacked_api, test_runner):
+        pass
+    names, cases = test.pytestmark[0].args
+    assert names == ("interface_api", "use_unpacked_api", "test_runner") and len(cases) == 6 and all(c[:2] != ("c", False) for c in cases)
+
+
+@program(("crt", {"interface-api": "c", "unpacked-api": False}, 'Either need interface_api == "packed" (got: c) or unpacked-api == true (got: 0) when targeting c runtime'),
+         ("cpp", {"interface-api": "c"}, 'Need unpacked-api == false (got: 0) and interface-api == "packed" (got: c) when targeting c++ runtime'),
+         ("cpp", {"unpacked-api": True}, 'Need unpacked-api == false (got: 1) and interface-api == "packed" (got: packed) when targeting c++ runtime'))
+def interfaces_that_a_runtime_lacks(runtime, options, words):
+    error = raises(tvm.TVMError, lambda: relay.build(two_inputs()[0], "c", executor=Executor("aot", options), runtime=Runtime(runtime)))
+    assert words in str(error)
+
+
+@program
+def two_models_of_one_name():
+    lib = relay.build(two_inputs()[0], "c", **for_programs(), mod_name="net")
+    with tempfile.TemporaryDirectory() as folder, refusing(ValueError, "unique names"):
+        micro.export_model_library_format([lib, lib], os.path.join(folder, "x.tar"))
+
+
+# ---- C with vectors
+@program
+def a_processor_with_vectors():
+    mod, params = testing.mlp.get_workload(1)
+    assert "vector_size" in relay.build(mod, "c -mcpu=haswell", params=params).lib.get_source()
+    assert "vector_size" not in relay.build(mod, tvm.target.Target("c -mcpu=cortex-r5"), params=params).lib.get_source()
+    assert "knows no processor 'pentium'" in str(raises(tvm.TVMError, lambda: relay.build(mod, "c -mcpu=pentium", params=params)))
+
+
+# ---- platforms
+@program(("zephyr", "qemu_x86", {"west_cmd", "zephyr_base", "config_main_stack_size"}), ("arduino", "due", {"arduino_cli_cmd"}))
+def options_of_platforms(platform, board, more):
+    info = micro.TemplateProject.from_directory(micro.get_microtvm_template_projects(platform)).info()
+    options = {o.name: o for o in info.project_options}
+    assert info.is_template and info.protocol_version == 1
+    assert {"board", "project_type", "extra_files_tar", "verbose", "warning_as_error", "port", *more} <= set(options)
+    assert board in options["board"].choices and options["board"].required == ["build"] and all(o.help for o in info.project_options)
+
+
+@program(("zephyr", "west_cmd", "nucleo_l4r5zi", "build --board nucleo_l4r5zi", "flash"), ("arduino", "arduino_cli_cmd", "nano33ble", "--fqbn arduino:mbed_nano:nano33ble", "upload"))
+def tools_of_platforms_are_called(platform, option, board, built, flashed):
+    lib = relay.build(two_inputs()[0], "c", **for_programs())
+    with tempfile.TemporaryDirectory() as folder:
+        tool, log = pathlib.Path(folder, "tool"), pathlib.Path(folder, "log")
+        tool.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
+        tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+        options = {"board": board, "project_type": "host_driven", option: str(tool)}
+        project = micro.generate_project(micro.get_microtvm_template_projects(platform), lib, os.path.join(folder, "p"), options)
+        project.build()
+        project.flash()
+        assert built in log.read_text() and flashed in log.read_text()
+        tool.write_text("#!/bin/sh\necho broken >&2\nexit 3\n")
+        assert "ended with 3: broken" in str(raises(Exception, project.build))
+        tool.unlink()
+        assert "is not installed" in str(raises(Exception, project.build))
+
+
+@program(({"board": "no_such"}, "board is"), ({"project_type": "aot_demo"}, "project_type is host_driven"))
+def options_that_a_platform_lacks(options, words):
+    lib = relay.build(two_inputs()[0], "c", **for_programs())
+    with tempfile.TemporaryDirectory() as folder:
+        error = raises(Exception, lambda: micro.generate_project(micro.get_microtvm_template_projects("zephyr"), lib, os.path.join(folder, "p"), options))
+        assert words in str(error)
+
+
+@program
+def a_stack_and_more_files_for_zephyr():
+    import io
+    import tarfile
+    lib = relay.build(two_inputs()[0], "c", **for_programs())
+    with tempfile.TemporaryDirectory() as folder:
+        extra = os.path.join(folder, "extra.tar")
+        with tarfile.open(extra, "w") as tar:
+            entry = tarfile.TarInfo("boards/mine.overlay")
+            entry.size = 2
+            tar.addfile(entry, io.BytesIO(b"/*"))
+        micro.generate_project(micro.get_microtvm_template_projects("zephyr"), lib, os.path.join(folder, "p"),
+                               {"board": "qemu_x86", "config_main_stack_size": 4096, "warning_as_error": True, "extra_files_tar": extra})
+        text = pathlib.Path(folder, "p", "prj.conf").read_text()
+        assert "CONFIG_MAIN_STACK_SIZE=4096\n" in text and "8192" not in text and "CONFIG_COMPILER_WARNINGS_AS_ERRORS=y" in text
+        assert os.path.exists(os.path.join(folder, "p", "boards/mine.overlay"))
+
+
+# ---- the command line
+@program
+def a_project_by_the_command_line():
+    lib = relay.build(two_inputs()[0], "c", **for_programs())
+    with tempfile.TemporaryDirectory() as folder:
+        path, project, out = (os.path.join(folder, name) for name in ("m.tar", "p", "o.npz"))
+        micro.export_model_library_format(lib, path)
+        assert _main(["micro", "create-project", project, path, "crt", "--project-option", "memory_bytes=4096", "reply_bytes=2048"]) == 0
+        assert _main(["micro", "create-project", project, path, "crt"]) == 1
+        assert _main(["micro", "create", "--force", project, path, "template", "--template-dir", micro.get_microtvm_template_projects("crt")]) == 0
+        assert _main(["micro", "build", project, "crt"]) == 0
+        assert _main(["micro", "flash", project, "crt"]) == 0
+        assert _main(["run", "--device", "micro", project, "--fill-mode", "ones", "-o", out]) == 0
+        with np.load(out) as file:
+            np.testing.assert_array_equal(file["output_0"], np.full((1, 10), 2, "float32"))
