@@ -189,3 +189,29 @@ def a_project_by_the_command_line():
         assert _main(["run", "--device", "micro", project, "--fill-mode", "ones", "-o", out]) == 0
         with np.load(out) as file:
             np.testing.assert_array_equal(file["output_0"], np.full((1, 10), 2, "float32"))
+
+
+# ---- C of external code generators
+def offloaded(constant=True):
+    """Arithmetic that ccompiler takes, around an exponential that it does not."""
+    x = relay.var("x", shape=(3, 4))
+    other = relay.const(np.arange(12, dtype="float32").reshape(3, 4)) if constant else relay.var("y", shape=(3, 4))
+
+    def outside(call):
+        begun = [relay.annotation.compiler_begin(a, "ccompiler") for a in call.args]
+        return relay.annotation.compiler_end(relay.Call(call.op, begun, call.attrs), "ccompiler")
+    first = outside(relay.multiply(x, other))
+    mod = tvm.IRModule.from_expr(relay.Function([v for v in (x, other) if isinstance(v, relay.Var)], outside(relay.subtract(relay.exp(relay.negative(relay.abs(first))), x))))
+    return relay.transform.PartitionGraph()(relay.transform.InferType()(mod))
+
+
+@program
+def source_of_an_external_generator():
+    lib = relay.build(offloaded(), "llvm")
+    sources = [m for m in lib.lib.imported_modules if m.type_key == "c"]
+    assert len(sources) == 2 and all(f"tvmgen_default_ccompiler_main_{i}" in m.get_source() for i, m in enumerate(sources))
+    module = tvm.get_global_func("codegen.LLVMModuleCreate")("llvm", "empty")
+    own = tvm.get_global_func("runtime.CSourceModuleCreate")("int f(void) { return 1; }\n", "c", ["f"], None)
+    assert own.get_source().startswith("int f") and own.format == "c" and own.is_dso_exportable and not own.is_binary_serializable
+    module.import_module(own)
+    assert [m.type_key for m in module.imported_modules] == ["c"]

@@ -153,7 +153,8 @@ def _register_kinds() -> None:
     for kind in ("llvm", "c", "stackvm"):
         register_for_objects(f"target.build.{kind}", lambda mod, target=None, kind=kind: build(mod, target=kind if target is None else target))
     register_for_objects("codegen.LLVMModuleCreate", lambda target="llvm", name="default": build(LoopModule(), target=target, name=name))
-    register_for_objects("codegen.CSourceModuleCreate", CSourceModuleCreate)
+    for room in ("codegen", "runtime"):
+        register_for_objects(f"{room}.CSourceModuleCreate", CSourceModuleCreate)
 
 
 _register_kinds()

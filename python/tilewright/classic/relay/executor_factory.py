@@ -68,7 +68,7 @@ class BuiltLibrary(Module):
         super().__init__(handle)
         self._factory = factory
 
-    format, is_dso_exportable = "o", True
+    format, is_dso_exportable, is_binary_serializable = "o", True, False
 
     @property
     def type_key(self) -> str:
@@ -88,6 +88,13 @@ class BuiltLibrary(Module):
 
     def import_module(self, module: Module) -> None:
         self._factory.import_module(module)
+
+    @property
+    def imported_modules(self) -> list[Module]:
+        """C source that was linked in, of external code generators or imported, then the library's own imports."""
+        built = self._factory._built
+        sources = built.external_sources if built is not None else []
+        return [*(CSourceModule(code, form, functions, constants) for code, form, functions, constants in sources), *super().imported_modules]
 
     def export_library(self, file_name: str | os.PathLike[str], fcompile: Callable[..., Any] | None = None, addons: Any = None,
                        workspace_dir: str | None = None, **kwargs: Any) -> str:

@@ -62,6 +62,7 @@ class Module:
 
     format = ""  # of the output of `save`: "o" if it is an object file
     is_dso_exportable = False  # whether an exported library contains it as code
+    is_binary_serializable = True  # whether it contains it as bytes
 
     def get_function(self, name: str, query_imports: bool = False) -> Any:
         """The function. AttributeError if there is none."""
@@ -227,7 +228,7 @@ def kernel_library(name: str) -> str:
 class StaticLibrary(Module):
     """An object file that is linked into the libraries of modules that import it."""
 
-    format, is_dso_exportable = "o", True
+    format, is_dso_exportable, is_binary_serializable = "o", True, False
 
     def __init__(self, path: str, func_names: Iterable[str]):
         with open(path, "rb") as file:
@@ -258,7 +259,7 @@ def _text(data: bytes) -> bytes:
 class CSourceModule(Module):
     """C source that is compiled into the library that imports it, which then has its functions. It cannot run by itself."""
 
-    format, is_dso_exportable = "c", True
+    format, is_dso_exportable, is_binary_serializable = "c", True, False
 
     def __init__(self, code: str, fmt: str, func_names: Iterable[str] | None, const_vars: Iterable[str] | None):
         self.code, self.format = code, {"": "c", "cu": "c"}.get(fmt, fmt)
@@ -337,7 +338,7 @@ def import_tree(modules: Iterable[Module], saved: Iterable[tuple[str, bytes, int
 def _pack_imports_to_llvm(module: Any, system_lib: bool = False, target: str = "llvm", symbol_prefix: str = "") -> Any:
     """The modules that a module imports, as the object file devc.o: a module whose bytes, or get_object(), are that file's."""
     from ..target import Target
-    imports = (module if isinstance(module, Module) else Module(module)).imported_modules
+    imports = [m for m in (module if isinstance(module, Module) else Module(module)).imported_modules if not isinstance(m, CSourceModule)]
     if not imports:
         raise ValueError("the module imports nothing")
     data = _core.compile_imports(import_tree(imports), Target(target).build_text())
