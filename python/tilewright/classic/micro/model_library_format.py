@@ -7,7 +7,7 @@ import pathlib
 from typing import Any
 
 from ... import _core
-from ..error import Error
+from ..error import Error, InvalidValue
 from ..relay.executor_factory import ExecutorFactoryModule
 
 
@@ -25,8 +25,8 @@ def export_model_library_format(mods: Any, file_name: str | os.PathLike[str]) ->
     if any(isinstance(f, FunctionLibrary) for f in factories):
         return _export_functions(factories, pathlib.Path(file_name))
     names = [factory.libmod_name for factory in factories if isinstance(factory, ExecutorFactoryModule)]
-    if len(set(names)) < len(names):
-        raise ValueError(f"Multiple modules should have unique names; they are {', '.join(names)}: build with mod_name")
+    if again := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise InvalidValue(f"two models are called '{again[0]}': several need unique names (mod_name)")
     for factory in factories:
         if not isinstance(factory, ExecutorFactoryModule):
             raise NotImplementedError(f"Don't know how to export module of type {type(factory)!r}; give what relay.build returned")
