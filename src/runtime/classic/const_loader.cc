@@ -64,16 +64,11 @@ class ConstLoader : public Module {
     const auto need = std::find_if(needs_.begin(), needs_.end(), [&](const auto& f) { return f.name == name; });
     if (need == needs_.end()) return FunctionRef();
     FunctionRef function = TW_TRY(imported(name));
-    std::lock_guard lock(mutex_);
-    if (initialised_.count(name)) return function;
-    FunctionRef take = TW_TRY(imported("__init_" + name));
-    std::vector<tw_value> list;
-    for (const std::string& variable : need->variables) list.push_back(constants_.at(variable).get());
-    tw_value all{};
-    all.kind = TW_ARRAY, all.size = list.size(), all.as.array = list.data();
-    TW_TRY(call(take.get(), std::span(&all, 1)));
-    initialised_.insert(name);
-    return function;
+    TW_TRY_STATUS(initialise(*need));
+    // Whoever can call the function keeps the constants that it points to.
+    return make_function(name, [self = shared_from_this(), function](const Arguments& args) -> Result<Value> {
+      return call(function.get(), args.from(0));
+    });
   }
 
   Result<std::string> save() const override {
@@ -90,6 +85,19 @@ class ConstLoader : public Module {
   }
 
  private:
+  // Gives a function its constants, once.
+  Status initialise(const ConstLoaderRecord::Function& function) {
+    std::lock_guard lock(mutex_);
+    if (initialised_.count(function.name)) return Ok{};
+    FunctionRef take = TW_TRY(imported("__init_" + function.name));
+    std::vector<tw_value> list;
+    for (const std::string& variable : function.variables) list.push_back(constants_.at(variable).get());
+    tw_value all{};
+    all.kind = TW_ARRAY, all.size = list.size(), all.as.array = list.data();
+    TW_TRY(call(take.get(), std::span(&all, 1)));
+    initialised_.insert(function.name);
+    return Ok{};
+  }
   Result<FunctionRef> imported(const std::string& name) const {
     for (const auto& m : imports())
       if (FunctionRef found = TW_TRY(m->find_function(name, true))) return found;
