@@ -3,6 +3,7 @@
  * little-endian on both sides. A function's number is its place in a table; tensors are addresses of this device. */
 #include <crt_config.h>
 #include <string.h>
+#include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/crt/aot_executor.h>
 #include <tvm/runtime/crt/microtvm_rpc_server.h>
 #include <tvm/runtime/crt/page_allocator.h>
@@ -19,9 +20,10 @@ enum { /* kinds of values */
   kModule = 9, kFunction = 10, kStr = 11, kBytes = 12, kNDArray = 13
 };
 enum { /* numbers of objects */
-  kSystemLib = 0x100, kExecutors = 0x200, kExecutorFunctions = 0x1000, kFunctionsPerExecutor = 16, kTimer = 0x8000
+  kSystemLib = 0x100, kExecutors = 0x200, kExecutorFunctions = 0x1000, kFunctionsPerExecutor = 16, kTimer = 0x8000,
+  kPackedFunctions = 0x10000
 };
-enum { kCpu = 1, kMaxArguments = 10, kRequestHead = 12 };
+enum { kCpu = 1, kMaxArguments = 16, kRequestHead = 12 };
 /* clang-format on */
 
 typedef struct {
@@ -32,6 +34,9 @@ typedef struct {
 
 typedef struct {
   uint64_t address, byte_offset, bytes;
+  const uint8_t *shape; /* in the packet, 8 bytes each */
+  int32_t rank;
+  uint8_t type[4];
 } Tensor;
 
 typedef struct {
@@ -89,20 +94,20 @@ static int32_t take_i32(Reader *r) {
 
 static Tensor take_tensor(Reader *r) {
   Tensor t;
-  uint8_t type[4];
   uint64_t elements = 1;
   t.address = take_u64(r);
   (void)take_u64(r); /* its device */
-  const int32_t rank = take_i32(r);
-  take(r, type, sizeof type);
-  if (rank < 0 || rank > TVM_CRT_MAX_NDIM) r->bad = 1;
-  for (int32_t i = 0; i < rank && !r->bad; ++i) {
+  t.rank = take_i32(r);
+  take(r, t.type, sizeof t.type);
+  t.shape = r->at;
+  if (t.rank < 0 || t.rank > TVM_CRT_MAX_NDIM) r->bad = 1;
+  for (int32_t i = 0; i < t.rank && !r->bad; ++i) {
     const uint64_t extent = take_u64(r);
     if (extent != 0 && elements > UINT32_MAX / extent) r->bad = 1;
     else elements *= extent;
   }
   t.byte_offset = take_u64(r);
-  t.bytes = (elements * type[1] * ((unsigned)type[2] | (unsigned)type[3] << 8) + 7) / 8;
+  t.bytes = (elements * t.type[1] * ((unsigned)t.type[2] | (unsigned)t.type[3] << 8) + 7) / 8;
   return t;
 }
 
@@ -373,8 +378,69 @@ static int create_executor(const Value *args, int32_t count) {
     if (is_text(&args[2], kTvmAotModels[i].name)) return object(kModule, (uint64_t)(kExecutors + i));
   return failed("the program has no model of this name");
 }
+/* ---- packed functions of the program */
+static const char *packed_name(const TVMModule *module, uint32_t i) {
+  const char *at = module->registry->names + 2;
+  for (; i > 0; --i) at += strlen(at) + 1;
+  return at;
+}
+static uint32_t packed_count(const TVMModule *module) {
+  const unsigned char *head = module ? (const unsigned char *)module->registry->names : NULL;
+  return head ? (uint32_t)head[0] | (uint32_t)head[1] << 8 : 0;
+}
+void *TVMBackendAllocWorkspace(int device_type, int device_id, uint64_t num_bytes, int code, int bits) {
+  void *out = NULL;
+  (void)device_type, (void)device_id, (void)code, (void)bits;
+  if (num_bytes <= sizeof memory_pool && PageMemoryManagerAllocate(&server.memory, (size_t)num_bytes, &out) == 0)
+    return out;
+  server.why = "the device has no memory for a function's workspace: TVM_CRT_MEMORY_BYTES of crt_config.h is what there is";
+  return NULL;
+}
+int TVMBackendFreeWorkspace(int device_type, int device_id, void *ptr) {
+  (void)device_type, (void)device_id;
+  return PageMemoryManagerFree(&server.memory, ptr) == kTvmErrorNoError ? 0 : -1;
+}
+void TVMAPISetLastError(const char *message) { server.why = message; }
+
+static int is_reachable(uint64_t address, uint64_t bytes);
+static int call_packed(const TVMModule *module, uint32_t i, const Value *values, int32_t count) {
+  static DLTensor tensors[kMaxArguments];
+  static int64_t shapes[kMaxArguments][TVM_CRT_MAX_NDIM];
+  static TVMValue args[kMaxArguments];
+  int32_t codes[kMaxArguments], result_code = kTVMNullptr;
+  TVMValue out;
+  out.v_int64 = 0;
+  for (int32_t k = 0; k < count; ++k) {
+    const Tensor *t = &values[k].tensor;
+    if (values[k].kind == kInt || values[k].kind == kFloat) {
+      memcpy(&args[k], &values[k].integer, sizeof args[k]); /* the bits of either */
+      codes[k] = values[k].kind == kInt ? kDLInt : kDLFloat;
+      continue;
+    }
+    if (values[k].kind != kTensor) return failed("functions of the device take tensors and numbers");
+    if (!is_reachable(t->address + t->byte_offset, t->bytes)) return failed("a tensor that is not the device's");
+    memset(&tensors[k], 0, sizeof tensors[k]);
+    memcpy(shapes[k], t->shape, (size_t)t->rank * sizeof shapes[k][0]);
+    tensors[k].data = (void *)(uintptr_t)t->address;
+    tensors[k].device.device_type = kDLCPU;
+    tensors[k].ndim = t->rank;
+    tensors[k].dtype.code = t->type[0], tensors[k].dtype.bits = t->type[1];
+    tensors[k].dtype.lanes = (uint16_t)(t->type[2] | t->type[3] << 8);
+    tensors[k].shape = shapes[k];
+    tensors[k].byte_offset = t->byte_offset;
+    args[k].v_handle = &tensors[k];
+    codes[k] = kTVMDLTensorHandle;
+  }
+  server.why = "the function reported an error";
+  return module->registry->funcs[i](args, codes, count, &out, &result_code, NULL) == 0 ? nothing() : 0;
+}
+
 /* (module, name, with imports) */
 static int module_function(const Value *args, int32_t count) {
+  const TVMModule *module = TVMProjectSystemLib();
+  const int is_system_lib = count > 1 && args[0].kind != kStr && args[0].integer == kSystemLib;
+  for (uint32_t i = 0; is_system_lib && i < packed_count(module); ++i)
+    if (is_text(&args[1], packed_name(module, i))) return object(kFunction, (uint64_t)kPackedFunctions + i);
   const int32_t model = count > 1 ? model_of(&args[0]) : -1;
   for (int32_t i = 0; model >= 0 && i < kModelFunctionCount; ++i)
     if (is_text(&args[1], model_functions[i].name))
@@ -426,6 +492,8 @@ static int call_function(Reader *r, Value *values) {
   if (r->bad) return failed("a request that is cut off, or has more than a device takes");
   if (number >= 1 && number <= kGlobalFunctionCount) return global_functions[number - 1].call(values, count);
   if (number == kTimer && server.repeat > 0) return measure();
+  if (number >= kPackedFunctions && number - kPackedFunctions < packed_count(TVMProjectSystemLib()))
+    return call_packed(TVMProjectSystemLib(), (uint32_t)(number - kPackedFunctions), values, count);
   if (number >= kExecutorFunctions) {
     const uint64_t model = (number - kExecutorFunctions) / kFunctionsPerExecutor;
     const uint64_t function = (number - kExecutorFunctions) % kFunctionsPerExecutor;

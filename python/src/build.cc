@@ -152,6 +152,13 @@ void bind_pools(nb::module_& m) {
       out.append(nb::make_tuple(o.name, o.fallback, o.help));
     return out;
   });
+  m.def("write_function_library",
+        [](const driver::Built& functions, const std::string& loops, const std::string& path) {
+          unwrap([&] {
+            nb::gil_scoped_release release;
+            return driver::write_function_library(functions, loops, path);
+          }());
+        });
   m.def("create_micro_project", [](const std::string& library, const std::string& folder, const std::string& platform,
                                    const std::map<std::string, std::string>& values, bool force) {
     unwrap([&] {

@@ -70,9 +70,18 @@ Result<codegen::CInterface> interface_of(const Built& built) {
 
 Result<std::string> source_with(const Built& built, const codegen::CInterface& f) {
   const plan::Plan& plan = built.lowered.plan;
-  if (!is_source(built)) return codegen::c_interface_of_object(plan, f);
+  if (!is_source(built)) {
+    if (!plan.externals.empty())
+      return Diagnostic(
+          ErrorCode::kUnsupportedModel,
+          format("an object without a runtime does not call '{}' of an external code generator", plan.externals[0]), {},
+          "compile for the target c, which links its C source");
+    return codegen::c_interface_of_object(plan, f);
+  }
+  std::vector<codegen::CExternal> externals = TW_TRY(c_externals(plan, built.external));
   return codegen::c_program({plan, built.lowered.kernels, built.objects,
-                             [&](size_t i) { return built.lowered.params[i].tensor(); }, false, &f});
+                             [&](size_t i) { return built.lowered.params[i].tensor(); }, false, &f,
+                             std::move(externals)});
 }
 
 Result<std::string> object_with(const Built& built, const codegen::CInterface& f) {
@@ -135,8 +144,9 @@ Result<Files> ahead_of_time_files(const Built& built) {
     files.emplace_back(
         "codegen/host/include/" + f.header,
         codegen::c_interface_header(built.lowered.plan, f, [&](size_t i) { return built.lowered.params[i].tensor(); }));
-  if (!is_source(built)) files.emplace_back(format("codegen/host/lib/{}_lib0.o", name), TW_TRY(object_with(built, f)));
   files.emplace_back(format("codegen/host/src/{}_lib0.c", name), TW_TRY(source_with(built, f)));
+  if (!is_source(built)) files.emplace_back(format("codegen/host/lib/{}_lib0.o", name), TW_TRY(object_with(built, f)));
+  for (auto& file : c_external_files(built.external, name, 1)) files.push_back(std::move(file));
   return files;
 }
 

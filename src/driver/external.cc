@@ -241,20 +241,23 @@ class CodeCollector {
   template <class Constants>
   Status add(const lower::ExternalFunction& f, SavedModule made, Constants constants) {
     std::vector<std::string> wanted = std::move(made.constants);
-    if (made.type_key == kCSourceKey) {
-      CSource source = TW_TRY(read_c_source(made.bytes));
-      wanted = source.constants;
-      std::vector<std::string> functions = source.functions;
+    const bool source = made.type_key == kCSourceKey;
+    if (source) {
+      CSource code = TW_TRY(read_c_source(made.bytes));
+      wanted = code.constants;
+      std::vector<std::string> functions = code.functions;
       if (!wanted.empty()) functions.push_back("__init_" + f.symbol);
       std::vector<std::string>& names = wanted.empty() ? linked_ : linked_with_constants_;
       names.insert(names.end(), functions.begin(), functions.end());
-      out_.sources.push_back(std::move(source));
+      out_.sources.push_back(std::move(code));
     } else {
       (wanted.empty() ? plain_ : with_constants_).push_back({made.type_key, std::move(made.bytes)});
     }
     if (wanted.empty()) return Ok{};
     const std::map<std::string, Tensor> known = TW_TRY(constants());
     for (const std::string& name : wanted) TW_TRY_STATUS(add_constant(name, known));
+    if (source)
+      for (const std::string& name : wanted) out_.source_constants[f.symbol].push_back(known.at(name));
     record_.functions.push_back({f.symbol, std::move(wanted)});
     return Ok{};
   }
@@ -331,6 +334,33 @@ Result<Module> take_external_parts(const Module& module, const std::vector<Exter
     out = TW_TRY(partition_external(out, compiler, mod_name));
     TW_TRY_STATUS(std::move(problem));
   }
+  return out;
+}
+
+Result<std::vector<codegen::CExternal>> c_externals(const plan::Plan& plan, const ExternalCode& code) {
+  std::set<std::string> linked;
+  for (const CSource& source : code.sources) linked.insert(source.functions.begin(), source.functions.end());
+  std::vector<codegen::CExternal> out;
+  for (const std::string& symbol : plan.externals) {
+    if (!linked.count(symbol))
+      return Diagnostic(ErrorCode::kUnsupportedModel,
+                        format("the model calls '{}' of an imported module, and a program in C has no runtime to find "
+                               "it with",
+                               symbol),
+                        {},
+                        "generate C source for it, compile without the external code generator, or export a library");
+    auto constants = code.source_constants.find(symbol);
+    out.push_back({symbol, constants == code.source_constants.end() ? std::vector<Tensor>() : constants->second});
+  }
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> c_external_files(const ExternalCode& code, const std::string& name,
+                                                                  int first) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const CSource& source : code.sources)
+    out.emplace_back(format("codegen/host/src/{}_lib{}.{}", name, first + static_cast<int>(out.size()), source.form),
+                     with_classic_headers(source.code));
   return out;
 }
 

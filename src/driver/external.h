@@ -5,9 +5,12 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/formats/plan.h"
 #include "base/tensor.h"
+#include "codegen/source/c_external.h"
 #include "driver/external_code/c_source.h"
 #include "lower/lower.h"
 #include "runtime/module.h"
@@ -55,7 +58,14 @@ Result<relay::Module> take_external_parts(const relay::Module& module, const std
 struct ExternalCode {
   std::vector<runtime::ImportRecord> modules;
   std::vector<CSource> sources;
+  std::map<std::string, std::vector<Tensor>> source_constants;  // by function: what its source's __init_ receives
 };
+// The C functions that a program without the runtime links for plan.externals, in their order. Error: UnsupportedModel
+// if a function is another module's.
+Result<std::vector<codegen::CExternal>> c_externals(const plan::Plan& plan, const ExternalCode& code);
+// Their source, by names that end in the numbers behind `first`: NAME_lib2.c. It needs no header of another place.
+std::vector<std::pair<std::string, std::string>> c_external_files(const ExternalCode& code, const std::string& name,
+                                                                  int first);
 // For a function whose compiler is not in `codegens`, calls the global function relay.ext.<compiler>: (symbol, graph
 // JSON, list of constants) -> module; otherwise a built-in generator (external_code/generators.h). Errors:
 // UnknownFunction, CodegenFailed, and what the generator reports.

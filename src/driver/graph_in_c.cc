@@ -31,9 +31,6 @@ Status check_graph(const Built& built) {
     return refused("the C runtime's graph executor runs a model for one set of input shapes", "give them to the build");
   if (plan.devices.size() > 1 || !built.others.empty())
     return refused("the C runtime's graph executor runs on one processor", "build for one target");
-  if (!plan.externals.empty() || !plan.imports.empty())
-    return refused("the C runtime's graph executor has no imported modules",
-                   "compile without the external code generator, or with the runtime cpp");
   const runtime::Graph graph = runtime::graph_of(plan);
   for (const runtime::GraphNode& node : graph.nodes) {
     if (!node.is_call) continue;
@@ -83,32 +80,55 @@ void name_packed_functions(const std::string& model, lower::Lowered* lowered) {
   }
 }
 
-Result<std::string> graph_in_c_source(const Built& built) {
+namespace {
+
+Result<std::string> source_of_graph(const Built& built, bool alone) {
   TW_TRY_STATUS(check_graph(built));
   std::vector<codegen::LinkedParam> linked;
   if (built.graph_in_c->link_params) linked = linked_params(built.lowered.plan);
-  return codegen::c_packed_functions(built.lowered.plan, linked,
-                                     [&](size_t i) { return built.lowered.params[i].tensor(); });
+  return codegen::c_packed_functions(
+      built.lowered.plan, linked, TW_TRY(c_externals(built.lowered.plan, built.external)),
+      [&](size_t i) { return built.lowered.params[i].tensor(); }, alone);
 }
+
+}  // namespace
+
+Result<std::string> graph_in_c_source(const Built& built) { return source_of_graph(built, true); }
 
 Result<std::string> graph_in_c_kernels(const Built& built) {
   if (kernels_are_source(built))
-    return codegen::c_kernel_functions(built.lowered.kernels, built.objects, &built.lowered.plan);
+    return codegen::c_kernel_functions(built.lowered.kernels, built.objects,
+                                       built.lowered.plan.steps.empty() ? nullptr : &built.lowered.plan);
   const WorkFolder folder = TW_TRY(WorkFolder::temporary("tilewright-object"));
   const std::string path = folder.path() + "/lib1.o";
   TW_TRY_STATUS(codegen::join_kernels(built.objects, path, built.target));
   return read_whole(path);
 }
 
-Result<Files> graph_in_c_files(const Built& built) {
+Result<Files> graph_in_c_files(const Built& built, bool alone) {
   const std::string& model = built.lowered.plan.model_name;
   const std::string name = model.empty() ? "default" : model;
+  if (!alone && built.graph_in_c->link_params)
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("'{}' has its weights in the code, which the system library of several models cannot tell "
+                             "apart",
+                             name),
+                      {}, "build each without link-params, or write one file for each");
   Files files;
-  files.emplace_back(format("codegen/host/src/{}_lib0.c", name), TW_TRY(graph_in_c_source(built)));
+  files.emplace_back(format("codegen/host/src/{}_lib0.c", name), TW_TRY(source_of_graph(built, alone)));
   files.emplace_back(kernels_are_source(built) ? format("codegen/host/src/{}_lib1.c", name)
                                                : format("codegen/host/lib/{}_lib1.o", name),
                      TW_TRY(graph_in_c_kernels(built)));
+  for (auto& file : c_external_files(built.external, name, 2)) files.push_back(std::move(file));
   return files;
+}
+
+Files system_lib_of(const std::vector<const Built*>& models) {
+  std::vector<std::string> names;
+  for (const Built* built : models)
+    for (const auto* list : {&built->lowered.plan.kernels, &built->lowered.plan.externals})
+      names.insert(names.end(), list->begin(), list->end());
+  return {{"codegen/host/src/system_lib.c", codegen::c_system_lib(names)}};
 }
 
 }  // namespace tilewright::driver

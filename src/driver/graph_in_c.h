@@ -3,6 +3,7 @@
 // graph JSON says in which order they are called.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "driver/ahead_of_time.h"
@@ -25,6 +26,10 @@ Result<std::string> graph_in_c_source(const Built& built);
 // Further errors: CannotWrite, LinkFailed.
 Result<std::string> graph_in_c_kernels(const Built& built);
 // Files by path in a Model Library Format: codegen/host/{src,lib}.
-Result<Files> graph_in_c_files(const Built& built);
+// Further error: InvalidArgument (one of several models has its weights in the code: storages have numbers, not names).
+// `alone`: the system library is this model's; otherwise its functions are for system_lib_of.
+Result<Files> graph_in_c_files(const Built& built, bool alone = true);
+// The file of the system library of several models.
+Files system_lib_of(const std::vector<const Built*>& models);
 
 }  // namespace tilewright::driver

@@ -10,9 +10,11 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/formats/function_table.h"
 #include "base/read_whole.h"
 #include "base/work_folder.h"
 #include "codegen/backend.h"
+#include "codegen/source/c_packed.h"
 #include "driver/build.h"
 #include "driver/crt_files.h"
 #include "driver/function_metadata.h"
@@ -152,11 +154,11 @@ Result<json> metadata_of(const Built& built) {
 
 // The code of a model for the graph executor: packed functions for that of the C runtime, an object with the plan for
 // the runtime, or one C file.
-Result<Files> graph_files(const Built& built) {
+Result<Files> graph_files(const Built& built, bool alone) {
   const std::string name = name_of(built);
   Files files;
   if (built.graph_in_c) {
-    files = TW_TRY(graph_in_c_files(built));
+    files = TW_TRY(graph_in_c_files(built, alone));
   } else if (codegen::backend_of(built.target).makes_source()) {
     files.emplace_back(format("codegen/host/src/{}_lib0.c", name), TW_TRY(source_of(built)));
   } else {
@@ -177,60 +179,131 @@ std::string runtime_path(std::string_view path) {
   return {};
 }
 
-Status add_model(const Built& built, std::map<std::string, std::string>* members) {
+void add_runtime(Files* files) {
+  for (const CrtFile& file : crt_files())
+    if (const std::string path = runtime_path(file.path); !path.empty())
+      files->emplace_back(path, std::string(file.bytes));
+}
+
+Status add_model(const Built& built, bool alone, std::map<std::string, std::string>* members) {
   const std::string name = name_of(built);
-  if (!built.lowered.plan.imports.empty() || !built.lowered.externals.empty())
+  // C source of external code generators is a file of it; nothing else has a place.
+  const bool for_c = built.ahead_of_time || built.graph_in_c;
+  if (!for_c && (!built.lowered.plan.imports.empty() || !built.lowered.externals.empty()))
     return Diagnostic(ErrorCode::kUnsupportedModel,
                       format("model '{}' imports modules of an external code generator, which a Model Library Format "
-                             "has no place for",
+                             "has a place for in programs for the C runtime only",
                              name),
-                      {}, "compile without the external code generator, or export a library");
-  Files files = TW_TRY(built.ahead_of_time ? ahead_of_time_files(built) : graph_files(built));
+                      {},
+                      "build with Runtime(\"crt\"), compile without the external code generator, or export a library");
+  Files files = TW_TRY(built.ahead_of_time ? ahead_of_time_files(built) : graph_files(built, alone));
   const bool in_code = built.ahead_of_time || (built.graph_in_c && built.graph_in_c->link_params);
   files.emplace_back(format("parameters/{}.params", name),
                      in_code ? runtime::write_params_file({}) : params_file(built.lowered.plan, built.lowered.params));
-  if (built.graph_in_c)
-    for (const CrtFile& file : crt_files())
-      if (const std::string path = runtime_path(file.path); !path.empty())
-        files.emplace_back(path, std::string(file.bytes));
+  if (built.graph_in_c) add_runtime(&files);
   if (!built.imported.functions.empty())
     files.emplace_back(format("src/{}.relay", name), relay::print_module(built.imported).text);
   for (auto& [path, bytes] : files) (*members)["./" + path] = std::move(bytes);
   return Ok{};
 }
 
+Status write_members(std::map<std::string, std::string> members, const json& metadata, const std::string& path) {
+  members["./metadata.json"] = metadata.dump(2);
+  std::set<std::string> folders;
+  for (const auto& [name, bytes] : members)
+    for (size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
+      folders.insert(name.substr(0, at + 1));
+  const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
+  const std::string made = folder.path() + "/library";
+  std::ofstream out(made, std::ios::binary);
+  TarWriter tar(out);
+  for (const std::string& name : folders) tar.add_folder(name);
+  for (const auto& [name, bytes] : members) tar.add(name, bytes);
+  tar.finish();
+  out.close();
+  if (!out) return cannot_write(path, "no space, or the folder vanished");
+  std::error_code error;
+  std::filesystem::rename(made, path, error);
+  if (error) return cannot_write(path, error.message());
+  return Ok{};
+}
+
+// The arguments of each function as the classic operator style lists them.
+Result<json> function_memory(const std::vector<plan::Function>& functions) {
+  json memory = json::object();
+  for (const plan::Function& f : functions) {
+    if (!f.sizes.empty() || !f.calls.empty() || f.tensors.size() != f.arguments.size())
+      return Diagnostic(ErrorCode::kUnsupportedModel,
+                        format("the function '{}' has {}, which the C runtime's functions have not", f.name,
+                               f.calls.empty() ? "sizes that a call gives" : "calls of other functions"),
+                        {}, "give its tensors fixed shapes");
+    json arguments = json::array();
+    for (const plan::FunctionArgument& a : f.arguments) {
+      json shape = json::array();
+      uint64_t count = 1;
+      for (const plan::SizeProgram& extent : a.shape) {
+        shape.push_back(plan::evaluate(extent, {}).value_or(0));
+        count *= shape.back().get<uint64_t>();
+      }
+      arguments.push_back({{"size_bytes", a.dtype.bytes_for(count)},
+                           {"shape", std::move(shape)},
+                           {"dtype", a.dtype.str()},
+                           {"input_binding", a.name}});
+    }
+    memory[f.name] = std::move(arguments);
+  }
+  return memory;
+}
+
 }  // namespace
+
+Status write_function_library(const Built& functions, const std::string& loops, const std::string& path) {
+  return guarded([&]() -> Status {
+    const plan::Plan& plan = functions.lowered.plan;
+    const auto table = plan.metadata.find(plan::kFunctionsKey);
+    if (table == plan.metadata.end())
+      return Diagnostic(ErrorCode::kInvalidArgument, "the library has no functions of tensors", path, "build some");
+    const auto list = TW_TRY(plan::read_functions(table->second, plan.kernels.size()));
+    json memory = TW_TRY(function_memory(list));
+    const json metadata{{"version", kLibraryVersion},
+                        {"model_name", name_of(functions)},
+                        {"export_datetime", export_time()},
+                        {"memory", std::move(memory)},
+                        {"target", json::array({functions.target.str()})},
+                        {"executors", json::array()},
+                        {"style", "operator"}};
+    const bool source = codegen::backend_of(functions.target).makes_source();
+    Files files;
+    files.emplace_back(source ? "codegen/host/src/lib1.c" : "codegen/host/lib/lib0.o",
+                       TW_TRY(graph_in_c_kernels(functions)));
+    files.emplace_back("codegen/host/src/lib0.c", codegen::c_packed_functions(plan, list));
+    files.emplace_back("src/tir-1.txt", loops);
+    add_runtime(&files);
+    std::map<std::string, std::string> members;
+    for (auto& [name, bytes] : files) members["./" + name] = std::move(bytes);
+    return write_members(std::move(members), metadata, path);
+  });
+}
 
 Status write_model_library(std::span<const Built* const> models, const std::string& path) {
   return guarded([&]() -> Status {
     std::map<std::string, std::string> members;
     json modules = json::object();
+    std::vector<const Built*> graphs;
+    for (const Built* built : models)
+      if (built->graph_in_c) graphs.push_back(built);
     for (const Built* built : models) {
       const std::string name = name_of(*built);
       if (modules.contains(name))
         return Diagnostic(ErrorCode::kInvalidArgument, format("two models are called '{}'", name), path,
                           "build them under different names (mod_name)");
       modules[name] = TW_TRY(metadata_of(*built));
-      TW_TRY_STATUS(add_model(*built, &members));
+      TW_TRY_STATUS(add_model(*built, graphs.size() < 2, &members));
     }
-    members["./metadata.json"] = json{{"version", kLibraryVersion}, {"modules", std::move(modules)}}.dump(2);
-    std::set<std::string> folders;
-    for (const auto& [name, bytes] : members)
-      for (size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
-        folders.insert(name.substr(0, at + 1));
-    const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
-    const std::string made = folder.path() + "/library";
-    std::ofstream out(made, std::ios::binary);
-    TarWriter tar(out);
-    for (const std::string& name : folders) tar.add_folder(name);
-    for (const auto& [name, bytes] : members) tar.add(name, bytes);
-    tar.finish();
-    out.close();
-    if (!out) return cannot_write(path, "no space, or the folder vanished");
-    std::error_code error;
-    std::filesystem::rename(made, path, error);
-    if (error) return cannot_write(path, error.message());
-    return Ok{};
+    if (graphs.size() > 1)
+      for (auto& [name, bytes] : system_lib_of(graphs)) members["./" + name] = std::move(bytes);
+    const json metadata{{"version", kLibraryVersion}, {"modules", std::move(modules)}};
+    return write_members(std::move(members), metadata, path);
   });
 }
 

@@ -14,4 +14,8 @@ struct Built;
 // give equal bytes. Errors: InvalidArgument (duplicate names), UnsupportedModel, CannotWrite, LinkFailed.
 Status write_model_library(std::span<const Built* const> models, const std::string& path);
 
+// Writes a library of functions (driver/functions.h) in the operator style: the code of the C runtime's system library,
+// and `loops`, their text. Errors: UnsupportedModel (free sizes, calls of functions by name), CannotWrite, LinkFailed.
+Status write_function_library(const Built& functions, const std::string& loops, const std::string& path);
+
 }  // namespace tilewright::driver

@@ -167,6 +167,11 @@ uint64_t LibraryTensor::bytes() const {
   return dtype.bytes_for(n);
 }
 
+bool ModelLibrary::has_system_lib() const {
+  const auto first = files.lower_bound("runtime/");
+  return first != files.end() && first->first.starts_with("runtime/");
+}
+
 bool is_model_library(const std::vector<TarMember>& members) {
   return std::any_of(members.begin(), members.end(),
                      [](const TarMember& m) { return m.name == "./metadata.json" || m.name == "metadata.json"; });
@@ -192,6 +197,10 @@ Result<ModelLibrary> read_model_library(const std::vector<TarMember>& members) {
         ErrorCode::kArtifactVersion,
         format("the Model Library Format has version {}, and {} is what is read", out.version, kReadVersion), {},
         "write it with a version of the compiler that belongs to this one");
+  if (const auto style = parsed.find("style"); style != parsed.end() && *style == "operator") {
+    out.functions_of = TW_TRY(TW_TRY(Field(parsed, "metadata").at("model_name")).text());
+    return out;
+  }
   const auto modules = parsed.find("modules");
   if (modules == parsed.end() || !modules->is_object()) return damaged_library("metadata.json lists no modules");
   for (const auto& [name, value] : modules->items())

@@ -41,6 +41,8 @@ struct LibraryModel {
 struct ModelLibrary {
   int64_t version = 0;
   std::vector<LibraryModel> models;
+  std::string functions_of;  // of the operator style: the library's name; it has functions of tensors instead of models
+  bool has_system_lib() const;                    // packed functions for the C runtime: of graphs, or of tensors
   std::map<std::string, std::string_view> files;  // by path, without "./"; views into the archive
 };
 

@@ -63,6 +63,7 @@ class Extractor {
     for (int id : values_.at(main->body.get())) TW_TRY_STATUS(add_output(id));
     TW_TRY_STATUS(place_on_devices(*main));
     auto names = main->attrs.find("output_names");
+    if (names == main->attrs.end()) names = main->attrs.find("output_tensor_names");  // as the classic importers say
     if (names != main->attrs.end())
       if (const auto* list = std::get_if<std::vector<std::string>>(&names->second)) graph_.output_names = *list;
     for (size_t i = graph_.output_names.size(); i < graph_.outputs.size(); ++i)

@@ -209,7 +209,8 @@ Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
   if (name == "list_module_names")
     return make_function(name, [artifact](const Arguments&) -> Result<Value> {
       std::vector<Value> names;
-      names.push_back(Value::string("default"));
+      const std::string& own = artifact->plan().model_name;
+      names.push_back(Value::string(own.empty() ? "default" : own));
       return Value::array(std::move(names));
     });
   return FunctionRef();

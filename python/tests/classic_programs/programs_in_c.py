@@ -191,6 +191,119 @@ def a_project_by_the_command_line():
             np.testing.assert_array_equal(file["output_0"], np.full((1, 10), 2, "float32"))
 
 
+# ---- functions of tensors and graphs, whose kernels a session calls
+def a_sum(target="c", name="add"):
+    from tvm import te
+    a, b = te.placeholder((2,), dtype="int8", name="a"), te.placeholder((1,), dtype="int8", name="b")
+    c = te.compute(a.shape, lambda i: a[i] + b[0], name="c")
+    return tvm.build(te.create_schedule(c.op), [a, b, c], tvm.target.Target(target), runtime=Runtime("crt", {"system-lib": True}), name=name)
+
+
+def unpacked(library, folder):
+    import tarfile
+    path = os.path.join(folder, "library.tar")
+    micro.export_model_library_format(library, path)
+    with tarfile.open(path) as tar:
+        tar.extractall(folder)
+    return pathlib.Path(folder)
+
+
+@program("c", "llvm")
+def functions_in_a_library(target):
+    import json
+    lib = a_sum(target)
+    with tempfile.TemporaryDirectory() as folder:
+        at = unpacked(lib, folder)
+        metadata = json.loads((at / "metadata.json").read_text())
+        assert (metadata["version"], metadata["model_name"], metadata["executors"], metadata["style"]) == (7, "add", [], "operator")
+        assert metadata["memory"]["add"] == [{"size_bytes": n, "shape": [n], "dtype": "int8", "input_binding": name} for n, name in ((2, "a"), (1, "b"), (2, "c"))]
+        assert (at / ("codegen/host/src/lib1.c" if target == "c" else "codegen/host/lib/lib0.o")).exists() and (at / "codegen/host/src/lib0.c").exists()
+        for kind in lib.ir_module_by_target:
+            assert (at / f"src/tir-{int(kind.get_target_device_type())}.txt").read_text()
+
+
+@program
+def functions_with_free_sizes_have_no_place():
+    from tvm import te
+    n = te.var("n")
+    a = te.placeholder((n,), name="a")
+    b = te.compute(a.shape, lambda i: a[i] + 1.0, name="b")
+    lib = tvm.build(te.create_schedule(b.op), [a, b], "c", name="free")
+    with tempfile.TemporaryDirectory() as folder, refusing(micro.UnsupportedInModelLibraryFormatError, "sizes that a call gives"):
+        micro.export_model_library_format(lib, os.path.join(folder, "x.tar"))
+
+
+def session_of(library, folder):
+    project = micro.generate_project(micro.get_microtvm_template_projects("crt"), library, os.path.join(folder, "project"), {"verbose": True})
+    project.build()
+    project.flash()
+    return micro.Session(project.transport())
+
+
+@program
+def a_function_by_a_session():
+    with tempfile.TemporaryDirectory() as folder, session_of(a_sum(), folder) as session:
+        device = session.device
+        a, b, c = (tvm.nd.array(np.array(v, "int8"), device=device) for v in ([2, 3], [4], [0, 0]))
+        add = session.get_system_lib().get_function("add")
+        add(a, b, c)
+        np.testing.assert_array_equal(c.numpy(), [6, 7])
+        assert "another number of tensors" in str(raises(tvm.TVMError, add, a, b))
+        raises(AttributeError, session.get_system_lib().get_function, "sub")
+
+
+@program
+def a_stage_with_memory_of_its_own():
+    from tvm import te
+    a = te.placeholder((64,), name="a")
+    b = te.compute(a.shape, lambda i: a[i] * 2.0, name="b")
+    c = te.compute(a.shape, lambda i: b[i] + b[63 - i], name="c")
+    lib = tvm.build(te.create_schedule(c.op), [a, c], "c", name="mirrored")
+    with tempfile.TemporaryDirectory() as folder, session_of(lib, folder) as session:
+        x = np.arange(64, dtype="float32")
+        given, out = tvm.nd.array(x, device=session.device), tvm.nd.empty((64,), device=session.device)
+        for _ in range(8):  # the memory is given back
+            session.get_system_lib().get_function("mirrored")(given, out)
+        np.testing.assert_array_equal(out.numpy(), 2 * (x + x[::-1]))
+
+
+def graph_of(mod, name="default", params=None, link=False):
+    return relay.build(mod, "c", executor=Executor("graph", {"link-params": link}), runtime=Runtime("crt", {"system-lib": True}), mod_name=name, params=params)
+
+
+@program
+def a_graph_by_a_session():
+    mod, inputs = two_inputs()
+    x, w = relay.var("x", shape=(1, 10)), relay.var("w", shape=(4, 10))
+    dense = tvm.IRModule.from_expr(relay.nn.softmax(relay.nn.dense(x, w)))
+    weights = {"w": np.random.default_rng(5).standard_normal((4, 10)).astype("float32")}
+    both = [graph_of(mod, "first"), graph_of(dense, "second", weights)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "both.tar")
+        micro.export_model_library_format(both, path)
+        project = micro.generate_project_from_mlf(micro.get_microtvm_template_projects("crt"), os.path.join(folder, "project"), path)
+        project.build()
+        with micro.Session(project.transport()) as session:
+            for lib, given, params, want in ((both[0], inputs, {}, inputs["x"] + inputs["y"] ** 2),
+                                             (both[1], {"x": inputs["x"]}, both[1].get_params(), generate_ref_data(dense, {"x": inputs["x"]}, weights)["output"])):
+                executor = micro.create_local_graph_executor(lib.get_graph_json(), session.get_system_lib(), session.device)
+                executor.set_input(**params)
+                executor.run(**given)
+                np.testing.assert_allclose(executor.get_output(0).numpy(), want, rtol=1e-5)
+
+
+@program
+def graphs_with_their_weights_in_the_code():
+    x, w = relay.var("x", shape=(1, 10)), relay.var("w", shape=(4, 10))
+    mod, params = tvm.IRModule.from_expr(relay.nn.dense(x, w)), {"w": np.ones((4, 10), "float32")}
+    with tempfile.TemporaryDirectory() as folder:
+        with refusing(tvm.TVMError, "cannot tell apart"):
+            micro.export_model_library_format([graph_of(mod, "a", params, True), graph_of(mod, "b", params, True)], os.path.join(folder, "x.tar"))
+        lib = graph_of(mod, "a", params, True)
+        with session_of(lib, folder) as session, refusing(ValueError, "build without link-params"):
+            micro.create_local_graph_executor(lib.get_graph_json(), session.get_system_lib(), session.device)
+
+
 # ---- C of external code generators
 def offloaded(constant=True):
     """Arithmetic that ccompiler takes, around an exponential that it does not."""
@@ -205,6 +318,48 @@ def offloaded(constant=True):
     return relay.transform.PartitionGraph()(relay.transform.InferType()(mod))
 
 
+@program(*[(i, u, c) for i, u in INTERFACES[:2] for c in (True, False)])
+def external_code_in_a_program(interface, unpacked_api, constant):
+    rng = np.random.default_rng(7)
+    inputs = {"x": rng.standard_normal((3, 4)).astype("float32")}
+    other = np.arange(12, dtype="float32").reshape(3, 4)
+    if not constant:
+        inputs["y"] = other
+    want = np.exp(-np.abs(inputs["x"] * other)) - inputs["x"]
+    compile_and_run(AOTTestModel(module=offloaded(constant), inputs=inputs, outputs={"output": want}), AOT_DEFAULT_RUNNER, interface, unpacked_api)
+
+
+@program(True, False)
+def external_code_in_a_graph(constant):
+    lib = graph_of(offloaded(constant))
+    x, other = np.ones((3, 4), "float32") / 2, np.arange(12, dtype="float32").reshape(3, 4)
+    with tempfile.TemporaryDirectory() as folder, session_of(lib, folder) as session:
+        executor = micro.create_local_graph_executor(lib.get_graph_json(), session.get_system_lib(), session.device)
+        executor.set_input(**lib.get_params())
+        executor.run(x=x, **({} if constant else {"y": other}))
+        np.testing.assert_allclose(executor.get_output(0).numpy(), np.exp(-np.abs(x * other)) - x, rtol=1e-5)
+
+
+@program("c", "llvm")
+def external_code_beside_code_for_the_runtime(target):
+    lib = relay.build(offloaded(), target, executor=Executor("aot"))
+    x = np.ones((3, 4), "float32") / 4
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "net.so")
+        lib.export_library(path, cc="gcc", options=["-O2"])
+        executor = tvm.runtime.executor.AotModule(tvm.runtime.load_module(path)["default"](tvm.cpu()))
+        executor.set_input(x=x)
+        executor.run()
+        np.testing.assert_allclose(executor.get_output(0).numpy(), np.exp(-np.abs(x * np.arange(12).reshape(3, 4))) - x, rtol=1e-5)
+
+
+@program
+def an_object_calls_no_external_code():
+    lib = relay.build(offloaded(), "llvm", **for_programs())
+    with tempfile.TemporaryDirectory() as folder, refusing(micro.UnsupportedInModelLibraryFormatError, "compile for the target c"):
+        micro.export_model_library_format(lib, os.path.join(folder, "x.tar"))
+
+
 @program
 def source_of_an_external_generator():
     lib = relay.build(offloaded(), "llvm")
@@ -215,3 +370,24 @@ def source_of_an_external_generator():
     assert own.get_source().startswith("int f") and own.format == "c" and own.is_dso_exportable and not own.is_binary_serializable
     module.import_module(own)
     assert [m.type_key for m in module.imported_modules] == ["c"]
+
+
+# ---- names
+@program
+def outputs_by_the_names_that_a_function_has():
+    x = relay.var("x", shape=(4,))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.Tuple([x + x, x * x])))
+    mod.update_func(mod.get_global_var("main"), mod["main"].with_attr("output_tensor_names", ["out-a", "out.b"]))
+    lib = relay.build(mod, "c", **for_programs())
+    with tempfile.TemporaryDirectory() as folder:
+        header = (unpacked(lib, folder) / "codegen/host/include/tvmgen_default.h").read_text()
+    assert "out_a;" in header and "out_b;" in header
+
+
+@program("graph", "aot")
+def a_library_lists_its_model(executor):
+    lib = relay.build(two_inputs()[0], "llvm", executor=Executor(executor), mod_name="unusual_name")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "net.so")
+        lib.export_library(path)
+        assert list(tvm.runtime.load_module(path).get_function("list_module_names")()) == ["unusual_name"]

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "codegen/source/c_external.h"
 #include "codegen/source/c_types.h"
 
 namespace tilewright::codegen {
@@ -143,23 +144,7 @@ std::string map_functions(const CInterface& f) {
 constexpr const char* kPackedArguments =
     "void *args, int32_t *type_codes, int32_t num_args, void *out_value, int32_t *out_type_code, void *resource";
 
-// The memory layout of packed arguments: DLPack tensors, in unions of eight bytes.
-constexpr const char* kPackedTypes = R"(/* A tensor as DLPack has it, and a value of a packed call. */
-struct tw_tensor {
-  void *data;
-  int32_t device_type, device_id;
-  int32_t ndim;
-  uint8_t type_code, type_bits;
-  uint16_t type_lanes;
-  int64_t *shape, *strides;
-  uint64_t byte_offset;
-};
-union tw_value {
-  int64_t integer;
-  double number;
-  const struct tw_tensor *tensor;
-};
-static void *tw_data(const void *args, int i) {
+constexpr const char* kPackedData = R"(static void *tw_data(const void *args, int i) {
   const struct tw_tensor *tensor = ((const union tw_value *)args)[i].tensor;
   return (uint8_t *)tensor->data + tensor->byte_offset;
 }
@@ -174,7 +159,7 @@ std::string packed_functions(const CInterface& f, const std::function<std::strin
   at.pools = {"workspace.bytes"};
   const std::string run = format("int32_t {}_run({})", f.prefix, kPackedArguments);
   const std::string main = format("int32_t {}___tvm_main__({})", f.prefix, kPackedArguments);
-  return kPackedTypes +
+  return kCPackedTypes + std::string(kPackedData) +
          format(
              "/* The model as a packed function of its inputs, then its outputs; what they hold is not looked at. */\n"
              "{0};\n{1};\n{0} {{\n  (void)type_codes;\n  (void)num_args;\n  (void)out_value;\n  (void)out_type_code;\n"

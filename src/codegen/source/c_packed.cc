@@ -10,13 +10,15 @@
 namespace tilewright::codegen {
 namespace {
 
-// What all functions do: addresses of tensors, memory of its own, the kernel.
+// What all functions do: addresses of tensors, then memory of their own, which lies behind one another.
 constexpr const char* kCall = R"(
 typedef void (*Kernel)(void *const *buffers, int64_t tid, int64_t nthreads);
 
-static int32_t call(Kernel kernel, TVMValue *args, int32_t num_args, int32_t tensors, uint64_t workspace_bytes) {
+static int32_t call(const Kernel *kernels, int32_t kernel_count, TVMValue *args, int32_t num_args, int32_t tensors,
+                    const uint64_t *workspaces, int32_t workspace_count) {
   void *buffers[MOST_BUFFERS];
-  uint8_t *workspace = NULL;
+  uint64_t bytes = 0;
+  uint8_t *workspace = NULL, *at;
   if (num_args != tensors) {
     TVMAPISetLastError("a packed function is called with another number of tensors than it has");
     return -1;
@@ -25,12 +27,17 @@ static int32_t call(Kernel kernel, TVMValue *args, int32_t num_args, int32_t ten
     const DLTensor *t = (const DLTensor *)args[i].v_handle;
     buffers[i] = (uint8_t *)t->data + t->byte_offset;
   }
-  if (workspace_bytes > 0) {
-    workspace = (uint8_t *)TVMBackendAllocWorkspace(kDLCPU, 0, workspace_bytes + 64, kDLUInt, 8);
+  for (int32_t i = 0; i < workspace_count; ++i) bytes += (workspaces[i] + 63) / 64 * 64;
+  if (bytes > 0) {
+    workspace = (uint8_t *)TVMBackendAllocWorkspace(kDLCPU, 0, bytes + 64, kDLUInt, 8);
     if (!workspace) return -1;
-    buffers[tensors] = workspace + (64 - (uintptr_t)workspace % 64) % 64;
   }
-  kernel(buffers, 0, 1);
+  at = workspace ? workspace + (64 - (uintptr_t)workspace % 64) % 64 : NULL;
+  for (int32_t i = 0; i < workspace_count; ++i) {
+    buffers[tensors + i] = at;
+    at += (workspaces[i] + 63) / 64 * 64;
+  }
+  for (int32_t i = 0; i < kernel_count; ++i) kernels[i](buffers, 0, 1);
   return workspace ? (int32_t)TVMBackendFreeWorkspace(kDLCPU, 0, workspace) : 0;
 }
 
@@ -41,38 +48,60 @@ constexpr const char* kParameters =
 
 std::string unused(const char* names) { return format("  (void){};\n", names); }
 
-struct Use {
+// A packed function: the kernels it calls, each with all of its tensors and workspaces.
+struct Packed {
+  std::string name;
+  std::vector<std::string> kernels;
   size_t tensors = 0;
-  uint64_t scratch = 0;
+  std::vector<uint64_t> workspaces;
 };
 
 // By kernel: the first step that calls it; all pass as many tensors.
-std::vector<Use> uses_of(const plan::Plan& plan) {
-  std::vector<Use> uses(plan.kernels.size());
+std::vector<Packed> packed_of(const plan::Plan& plan) {
+  std::vector<Packed> out(plan.kernels.size());
+  for (size_t i = 0; i < out.size(); ++i) out[i].name = plan.kernels[i], out[i].kernels = {plan.kernels[i]};
   for (const plan::Step& step : plan.steps) {
-    Use& use = uses[step.kernel];
-    use.tensors = 0;
-    for (uint32_t b : step.buffers) {
-      if (plan.buffers[b].space == plan::Space::kScratch)
-        use.scratch = std::max(use.scratch, plan.buffers[b].bytes);
+    if (step.kind != plan::StepKind::kKernel) continue;
+    Packed& p = out[step.kernel];
+    p.tensors = 0;
+    for (const uint32_t b : step.buffers) {
+      if (plan.buffers[b].space != plan::Space::kScratch)
+        ++p.tensors;
+      else if (p.workspaces.empty())
+        p.workspaces.push_back(plan.buffers[b].bytes);
       else
-        ++use.tensors;
+        p.workspaces[0] = std::max(p.workspaces[0], plan.buffers[b].bytes);
     }
   }
-  return uses;
+  return out;
+}
+
+std::string packed_name(const std::string& function) { return function + "_packed"; }
+
+std::string define(const Packed& p, bool shared) {
+  std::string kernels, workspaces;
+  for (const std::string& kernel : p.kernels) kernels += (kernels.empty() ? "" : ", ") + kernel;
+  for (const uint64_t bytes : p.workspaces) workspaces += format("{}{}", workspaces.empty() ? "" : ", ", bytes);
+  const std::string head = format("int32_t {}({})", packed_name(p.name), kParameters);
+  std::string out = shared ? head + ";\n" + head : "static " + head;
+  out += format(" {{\n  static const Kernel kernels[] = {{{}}};\n", kernels);
+  if (!workspaces.empty()) out += format("  static const uint64_t workspaces[] = {{{}}};\n", workspaces);
+  out += unused("type_codes") + unused("out") + unused("resource") + "  *out_code = kTVMNullptr;\n";
+  return out + format("  return call(kernels, {}, args, num_args, {}, {}, {});\n}}\n", p.kernels.size(), p.tensors,
+                      workspaces.empty() ? "NULL" : "workspaces", p.workspaces.size());
 }
 
 // Names by number of bytes and zeros: octal digits end with the escape only where no digit follows.
-std::string table_of(const plan::Plan& plan, bool linked) {
-  const size_t count = plan.kernels.size() + (linked ? 1 : 0);
-  std::string names = format("    \"\\{:03o}\\{:03o}\"\n", count & 255, count >> 8), functions;
-  for (size_t i = 0; i < plan.kernels.size(); ++i) {
-    names += format("    \"{}\\000\"\n", plan.kernels[i]);
-    functions += format("    packed_{},\n", i);
+std::string table_of(const std::vector<std::string>& functions, bool linked) {
+  const size_t count = functions.size() + (linked ? 1 : 0);
+  std::string names = format("    \"\\{:03o}\\{:03o}\"\n", count & 255, count >> 8), entries;
+  for (const std::string& name : functions) {
+    names += format("    \"{}\\000\"\n", name);
+    entries += format("    {},\n", packed_name(name));
   }
   if (linked) {
     names += "    \"_lookup_linked_param\\000\"\n";
-    functions += "    lookup_linked_param,\n";
+    entries += "    lookup_linked_param,\n";
   }
   names.pop_back();
   return format(
@@ -81,7 +110,7 @@ std::string table_of(const plan::Plan& plan, bool linked) {
       "static const TVMFuncRegistry kRegistry = {{kNames, kFunctions}};\n"
       "static const TVMModule kSystemLib = {{&kRegistry}};\n\n"
       "const TVMModule *TVMSystemLibEntryPoint(void) {{ return &kSystemLib; }}\n",
-      functions, names);
+      entries, names);
 }
 
 std::string lookup_of(const plan::Plan& plan, const std::vector<LinkedParam>& linked,
@@ -103,29 +132,61 @@ std::string lookup_of(const plan::Plan& plan, const std::vector<LinkedParam>& li
          "    default:\n      break;\n  }\n  *out_code = kTVMNullptr;\n  return 0;\n}\n\n";
 }
 
-}  // namespace
-
-std::string c_packed_functions(const plan::Plan& plan, const std::vector<LinkedParam>& linked,
-                               const std::function<Tensor(size_t)>& weight) {
-  const std::vector<Use> uses = uses_of(plan);
+// All of a file but the table.
+std::string file_with(const plan::Plan& plan, const std::vector<Packed>& functions, const char* why, bool shared) {
   size_t most = 1;
-  for (const Use& use : uses) most = std::max(most, use.tensors + 1);
+  for (const Packed& p : functions) most = std::max(most, p.tensors + p.workspaces.size());
   std::string out = format(
-      "/* {}: packed functions of a neural network, written by Tilewright {} for the target \"{}\" and the C runtime's "
-      "graph executor */\n\n#include <tvm/runtime/c_backend_api.h>\n#include <tvm/runtime/crt/module.h>\n\n"
-      "/* The kernels. */\n",
-      c_comment(plan.model_name.empty() ? "default" : plan.model_name), plan.compiler_version, c_comment(plan.target));
+      "/* {}: packed functions of {}, written by Tilewright {} for the target \"{}\" */\n\n"
+      "#include <tvm/runtime/c_backend_api.h>\n#include <tvm/runtime/crt/module.h>\n\n/* The kernels. */\n",
+      c_comment(plan.model_name.empty() ? "default" : plan.model_name), why, plan.compiler_version,
+      c_comment(plan.target));
   for (const std::string& kernel : plan.kernels)
     out += format("void {}(void *const *buffers, int64_t tid, int64_t nthreads);\n", kernel);
   out += format("\nenum {{ MOST_BUFFERS = {} }};\n", most) + kCall;
-  for (size_t i = 0; i < plan.kernels.size(); ++i)
-    out +=
-        format("static int32_t packed_{}({}) {{\n", i, kParameters) + unused("type_codes") + unused("out") +
-        unused("resource") + "  *out_code = kTVMNullptr;\n" +
-        format("  return call({}, args, num_args, {}, {});\n}}\n", plan.kernels[i], uses[i].tensors, uses[i].scratch);
+  for (const Packed& p : functions) out += define(p, shared);
+  return out;
+}
+
+}  // namespace
+
+std::string c_packed_functions(const plan::Plan& plan, const std::vector<LinkedParam>& linked,
+                               const std::vector<CExternal>& externals, const std::function<Tensor(size_t)>& weight,
+                               bool own_table) {
+  std::string out = file_with(plan, packed_of(plan), "a neural network for the C runtime's graph executor", !own_table);
+  if (!externals.empty()) out += "\n" + c_external_declarations(externals);
+  for (const CExternal& e : externals) {
+    const std::string head = format("int32_t {}({})", packed_name(e.symbol), kParameters);
+    out += (own_table ? "static " + head : head + ";\n" + head) + " {\n" + c_external_constants(e) +
+           format("  return {}(args, type_codes, num_args, out, out_code, resource);\n}}\n", e.symbol);
+  }
   out += "\n";
   if (!linked.empty()) out += lookup_of(plan, linked, weight);
-  return out + table_of(plan, !linked.empty());
+  if (!own_table) return out;
+  std::vector<std::string> names = plan.kernels;
+  names.insert(names.end(), plan.externals.begin(), plan.externals.end());
+  return out + table_of(names, !linked.empty());
+}
+
+std::string c_packed_functions(const plan::Plan& plan, const std::vector<plan::Function>& functions) {
+  std::vector<Packed> list;
+  std::vector<std::string> names;
+  for (const plan::Function& f : functions) {
+    Packed p{f.name, {}, f.tensors.size(), {}};
+    for (const plan::FunctionKernel& k : f.kernels) p.kernels.push_back(plan.kernels[k.kernel]);
+    for (const plan::FunctionWorkspace& w : f.workspaces)
+      p.workspaces.push_back(static_cast<uint64_t>(plan::evaluate(w.bytes, {}).value_or(0)));
+    names.push_back(f.name);
+    list.push_back(std::move(p));
+  }
+  return file_with(plan, list, "tensors", false) + "\n" + table_of(names, false);
+}
+
+std::string c_system_lib(const std::vector<std::string>& names) {
+  std::string out =
+      "/* The packed functions of all models of this program. */\n\n#include <tvm/runtime/crt/module.h>\n\n";
+  for (const std::string& name : names) out += format("int32_t {}({});\n", packed_name(name), kParameters);
+  return out + "\n" + table_of(names, false);
 }
 
 }  // namespace tilewright::codegen

@@ -15,7 +15,7 @@
 namespace tilewright::codegen {
 namespace {
 
-Status check_source_plan(const plan::Plan& plan) {
+Status check_source_plan(const plan::Plan& plan, bool externals) {
   auto refused = [](std::string what, std::string hint) {
     return Diagnostic(ErrorCode::kUnsupportedModel, std::move(what), {}, std::move(hint));
   };
@@ -23,7 +23,7 @@ Status check_source_plan(const plan::Plan& plan) {
     return refused("a C file holds a model for one set of input shapes", "compile one file for each shape");
   if (plan.devices.size() > 1) return refused("a C file runs on the processor alone", "leave the other devices out");
   for (const plan::Step& step : plan.steps)
-    if (step.kind != plan::StepKind::kKernel)
+    if (step.kind == plan::StepKind::kCopy || (step.kind == plan::StepKind::kExternal && !externals))
       return refused(
           format("step '{}' calls '{}', which a C file has no runtime for", step.name, plan::callee_of(plan, step)),
           "compile without the external code generator, or for the target llvm");
@@ -70,6 +70,7 @@ class CProgramWriter {
     for (const char* taken : {"workspace", "weights", "arena"}) names_.insert(taken);
     if (p_.interface != nullptr) name_ = p_.interface->prefix;
     for (const std::string& kernel : plan_.kernels) names_.insert(c_kernel_name(kernel));
+    for (const CExternal& e : p_.externals) names_.insert({e.symbol, "tensors", "values", "codes", "has_constants"});
     for (const plan::TensorInfo& t : plan_.inputs) inputs_.push_back(unique(t.name));
     for (const plan::TensorInfo& t : plan_.outputs) outputs_.push_back(unique(t.name));
     for (char& c : macro_ = name_) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -122,12 +123,15 @@ class CProgramWriter {
                c_comment(f.module), plan_.compiler_version, c_comment(plan_.target),
                f.packed ? "a packed function" : "what " + f.header + " declares");
     out += f.packed ? "#include <stdint.h>\n" : c_interface_header(plan_, f, {});
-    out += "\n" + definitions(weights, definitions_) + steps + "\n";
+    out += "\n";
+    if (!p_.externals.empty()) out += c_external_declarations(p_.externals);
+    out += definitions(weights, definitions_) + steps + "\n";
     return out + c_interface_functions(f, [&](const CAddresses& at) {
              std::string arguments;
              for (const auto* list : {&at.inputs, &at.outputs, &at.pools, &at.constants})
                for (const std::string& a : *list) arguments += (arguments.empty() ? "" : ", ") + a;
-             return format("  {}_steps({});\n  return 0;\n", name_, arguments);
+             return p_.externals.empty() ? format("  {}_steps({});\n  return 0;\n", name_, arguments)
+                                         : format("  return {}_steps({});\n", name_, arguments);
            });
   }
 
@@ -157,7 +161,8 @@ class CProgramWriter {
     if (!classic) params.push_back("void *workspace");
     for (size_t i = 0; classic && i < pools_.size(); ++i) params.push_back("uint8_t *" + pools_[i].name);
     for (const std::string& pool : constant_pools_) params.push_back("const uint8_t *" + pool);
-    std::string out = classic ? format("static void {}_steps(", name_) : format("void {}_run(", name_);
+    std::string out = classic ? format("static {} {}_steps(", p_.externals.empty() ? "void" : "int32_t", name_)
+                              : format("void {}_run(", name_);
     size_t column = out.size();
     const std::string indent(column, ' ');
     for (size_t i = 0; i < params.size(); ++i) {
@@ -233,14 +238,14 @@ class CProgramWriter {
   }
 
   // The kernel argument for a buffer.
-  Result<std::string> argument(const plan::Buffer& b, const tir::Buffer& param) {
-    const char* type = c_storage_type(param->dtype);
+  Result<std::string> argument(const plan::Buffer& b, DataType dtype) {
+    const char* type = c_storage_type(dtype);
     switch (b.space) {
       case plan::Space::kInput:
       case plan::Space::kOutput: {
         const bool input = b.space == plan::Space::kInput;
         const std::string& name = (input ? inputs_ : outputs_)[b.index];
-        if (b.offset == 0 && (input ? plan_.inputs : plan_.outputs)[b.index].dtype == param->dtype) return name;
+        if (b.offset == 0 && (input ? plan_.inputs : plan_.outputs)[b.index].dtype == dtype) return name;
         const char* bytes = input ? "const uint8_t" : "uint8_t";
         return offset_by(format("({} *){}", bytes, name), b.offset, type, input ? "const " : "");
       }
@@ -258,7 +263,7 @@ class CProgramWriter {
                        "const ");
     if (used_params_.insert(i).second) param_names_[i] = unique("w_" + plan_.params[i].name);
     const uint64_t skipped = b.offset - plan_.params[i].offset;
-    if (skipped == 0 && plan_.params[i].dtype == param->dtype) return param_names_[i];
+    if (skipped == 0 && plan_.params[i].dtype == dtype) return param_names_[i];
     return offset_by(format("(const uint8_t *){}", param_names_[i]), skipped, type, "const ");
   }
 
@@ -270,6 +275,7 @@ class CProgramWriter {
   void define_kernels() {
     std::map<uint32_t, std::string> described;
     for (const plan::Step& step : plan_.steps) {
+      if (step.kind != plan::StepKind::kKernel) continue;
       if (overlaps(plan_, step, p_.functions[step.kernel])) overlapping_.insert(step.kernel);
       described.try_emplace(step.kernel, format("{} ({})", c_comment(step.name), c_comment(step.implementation)));
     }
@@ -296,11 +302,25 @@ class CProgramWriter {
                  shared.definitions[i].text);
   }
 
+  Result<std::string> external_step(const plan::Step& step) {
+    CTensors tensors;
+    for (const uint32_t index : step.buffers) {
+      const plan::Buffer& b = plan_.buffers[index];
+      tensors.emplace_back(TW_TRY(argument(b, b.dtype)), &b);
+    }
+    return format("  /* {}: of an external code generator */\n", c_comment(step.name)) +
+           c_external_call(p_.externals[step.kernel], tensors);
+  }
+
   Result<std::string> run_function() {
     define_kernels();
     std::string body;
     bool arena = false;
     for (const plan::Step& step : plan_.steps) {
+      if (step.kind == plan::StepKind::kExternal) {
+        body += TW_TRY(external_step(step));
+        continue;
+      }
       const tir::PrimFunc& f = p_.functions[step.kernel];
       const CKernelCall& called = calls_[step.kernel];
       body += format("  /* {}{} */\n  {}(", c_comment(step.name),
@@ -309,7 +329,7 @@ class CProgramWriter {
         const plan::Buffer& b = plan_.buffers[step.buffers[i]];
         arena |= b.space == plan::Space::kArena || b.space == plan::Space::kScratch;
         const bool last = i + 1 == step.buffers.size();
-        body += format("\n      {}{} /* {}: {} {} {} */", TW_TRY(argument(b, f.params[i])),
+        body += format("\n      {}{} /* {}: {} {} {} */", TW_TRY(argument(b, f.params[i]->dtype)),
                        !last                    ? ","
                        : called.numbers.empty() ? ");"
                                                 : "",
@@ -329,7 +349,7 @@ class CProgramWriter {
     for (const auto* names : {&inputs_, &outputs_})
       for (const std::string& name : *names) out += format("  (void){};\n", name);
     if (p_.weights_apart) out += "  (void)weights;\n";
-    return out + body + "}\n";
+    return out + body + (p_.externals.empty() ? "}\n" : "  return 0;\n}\n");
   }
 
   const CProgram& p_;
@@ -365,7 +385,8 @@ std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::sp
   std::vector<bool> apart(functions.size(), plan != nullptr);
   if (plan)
     for (const plan::Step& step : plan->steps)
-      if (overlaps(*plan, step, functions[step.kernel])) apart[step.kernel] = false;
+      if (step.kind == plan::StepKind::kKernel && overlaps(*plan, step, functions[step.kernel]))
+        apart[step.kernel] = false;
   std::string out;
   for (size_t i = 0; i < functions.size(); ++i) {
     const tir::PrimFunc& f = functions[i];
@@ -383,7 +404,7 @@ std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::sp
 }
 
 Result<std::string> c_program(const CProgram& program) {
-  TW_TRY_STATUS(check_source_plan(program.plan));
+  TW_TRY_STATUS(check_source_plan(program.plan, !program.externals.empty()));
   return CProgramWriter(program).write();
 }
 

@@ -5,10 +5,12 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/formats/plan.h"
 #include "base/result.h"
 #include "base/tensor.h"
+#include "codegen/source/c_external.h"
 #include "codegen/source/c_interface.h"
 #include "tir/stmt.h"
 
@@ -21,6 +23,8 @@ struct CProgram {
   std::function<Tensor(size_t)> weight;      // plan.params[i] as laid out in memory
   bool weights_apart = false;                // the caller provides the params space
   const CInterface* interface = nullptr;     // the classic interface, with names set; null: NAME_run
+  // With the classic interface: the C functions of plan.externals, which other files define.
+  std::vector<CExternal> externals = {};
 };
 // The model's C name: NAME_run runs it; macros begin with NAME in capitals.
 std::string c_model_name(const plan::Plan& plan);

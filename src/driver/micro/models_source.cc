@@ -188,7 +188,9 @@ Diagnostic no_project(const std::string& what, const std::string& hint) {
 Result<std::string> models_source(const ModelLibrary& library) {
   std::string body, entries;
   bool packed = false;
+  size_t called = 0;  // the others are graphs, which the host interprets
   for (const LibraryModel& m : library.models) {
+    if (!m.has_interface && library.has_system_lib()) continue;
     if (!m.has_interface)
       return no_project(
           format("model '{}' was not compiled ahead of time by this compiler: nothing says how to call it", m.name),
@@ -196,24 +198,29 @@ Result<std::string> models_source(const ModelLibrary& library) {
     const LibraryInterface& f = m.interface;
     if (f.tensors_in_pools && f.pools.empty())
       return no_project(format("model '{}' has its tensors in pools, and no pool", m.name), "compile it again");
+    ++called;
     packed |= f.packed;
     body += ModelSource(m).text();
     entries += format("    {{{}, {}, {}, {}_tensors_inputs, {}_tensors_outputs, {}_start}},\n", c_text(m.name),
                       f.inputs.size(), f.outputs.size(), f.prefix, f.prefix, f.prefix);
   }
-  if (library.models.empty())
+  if (library.models.empty() && !library.has_system_lib())
     return no_project("the Model Library Format holds no model", "compile one with --format mlf");
   std::string place;
-  for (const LibraryModel& m : library.models) place += ModelSource(m).placement();
+  for (const LibraryModel& m : library.models)
+    if (m.has_interface) place += ModelSource(m).placement();
+  if (called == 0) entries = "    {0, 0, 0, 0, 0, 0},\n";
+  const std::string system_lib = library.has_system_lib() ? "TVMSystemLibEntryPoint()" : "0";
   return "/* The models of this project, and the memory of their tensors. Written by tilewright micro create. */\n"
-         "#include <tvm/runtime/crt/aot_executor.h>\n\n"
+         "#include <tvm/runtime/crt/aot_executor.h>\n#include <tvm/runtime/crt/module.h>\n\n"
          "#if defined(__GNUC__)\n#define ALIGNED(n) __attribute__((aligned(n)))\n#else\n#define "
          "ALIGNED(n)\n#endif\n\n" +
          std::string(packed ? kPackedHelpers : "") + body +
          format(
              "const TVMAotModel kTvmAotModels[] = {{\n{}}};\nconst int32_t kTvmAotModelCount = {};\n"
-             "void TVMAotPlaceTensors(void) {{\n{}}}\n",
-             entries, library.models.size(), place);
+             "void TVMAotPlaceTensors(void) {{\n{}}}\n"
+             "const TVMModule *TVMProjectSystemLib(void) {{ return {}; }}\n",
+             entries, called, place, system_lib);
 }
 
 }  // namespace tilewright::driver

@@ -109,7 +109,8 @@ class ProjectWriter {
       if (!sketch)
         add("model/" + path, std::string(bytes));
       else if (path.starts_with("codegen/host/"))
-        add("src/" + path.substr(path.rfind('/') + 1), std::string(bytes));
+        add("src/" + path.substr(path.rfind('/') + 1),
+            path.ends_with(".c") ? with_relative_includes(std::string(bytes), "") : std::string(bytes));
     }
     for (size_t i = 0; i < files_.size(); ++i)
       if (!paths_.insert(files_[i].path).second)

@@ -24,7 +24,7 @@ class FunctionLibrary(BuiltLibrary):
     @property
     def ir_module_by_target(self) -> dict[Target, LoopModule]:
         """The functions that the library was built from."""
-        return {self._factory.target[0]: LoopModule({f.name: f for f in self._factory.loops})}
+        return {self._factory.target[0]: LoopModule(dict(zip(self._factory.names, self._factory.loops)))}
 
     def get_function(self, name: str, query_imports: bool = False) -> Any:
         if name == "get_func_names":

@@ -2,13 +2,13 @@
 """A session with a device: access to its functions, memory and models, as in tvm.rpc."""
 from __future__ import annotations
 
+import json
 import select
 import socket
 import threading
 from typing import Any
 
 from ..contrib import graph_of_kernels
-from ..contrib.graph_executor import GraphModule
 from ..rpc.base import function
 from ..rpc.client import RPCSession
 from ..runtime.executor import AotModule
@@ -99,14 +99,29 @@ def create_local_aot_executor(session: Session, name: str = "") -> AotModule:
     return AotModule(session.create_aot_executor(name))
 
 
-def create_local_graph_executor(graph_json_str: str, mod: Module, device: Any) -> GraphModule:
+class GraphOnDevice(graph_of_kernels.GraphOfKernels):
+    """A graph that this side walks, with the calls of a GraphModule; tensors are the device's: `get_output(0).numpy()`."""
+
+    def set_input(self, key: Any = None, value: Any = None, **params: Any) -> None:
+        if key is not None:
+            super().set_input(key, value)
+        for name, tensor in params.items():
+            if self.get_input_index(name) >= 0:
+                super().set_input(name, tensor)
+
+    def run(self, **inputs: Any) -> None:
+        self.set_input(**inputs)
+        super().run()
+
+
+def create_local_graph_executor(graph_json_str: str, mod: Module, device: Any) -> GraphOnDevice:
     """A graph that this side walks, and whose kernels and tensors are the device's: `mod` is session.get_system_lib(). Weights are inputs:
     `set_input(**lib.get_params())`."""
     library = mod if isinstance(mod, Module) else Module(mod)
     try:
         library.get_function("_lookup_linked_param")
     except AttributeError:
-        return GraphModule(graph_of_kernels.create(graph_json_str, library, device))
+        return GraphOnDevice(json.loads(graph_json_str), library, device)
     raise ValueError("the weights are in the device's code, which a graph that is walked from here does not find: build without link-params")
 
 

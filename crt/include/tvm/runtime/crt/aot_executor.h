@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <tvm/runtime/crt/module.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +34,8 @@ extern const TVMAotModel kTvmAotModels[];
 extern const int32_t kTvmAotModelCount;
 /* Before anything else of this file: where tensors lie that are in the models' pools. */
 void TVMAotPlaceTensors(void);
+/* The packed functions of the program: of tensors, or of graphs that the host interprets. Null: it has none. */
+const TVMModule* TVMProjectSystemLib(void);
 
 /* The place of the name among the tensors; -1: it has none of that name. */
 int32_t TVMAotTensorIndex(const TVMAotTensor* tensors, int32_t count, const char* name, size_t name_bytes);
