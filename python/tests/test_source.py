@@ -70,6 +70,16 @@ class Source(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no text form 'c'; there is ll and s"):
             relay.build(mod, "llvm", params=params).lib.get_source("c")
 
+    def test_steps_of_tiles_begin_with_their_loads(self):
+        x = relay.var("x", shape=(128, 384))
+        mod = tvm.IRModule.from_expr(relay.nn.dense(x, relay.const(np.ones((384, 384), "float32"))))
+        text = relay.build(mod, "c -mcpu=haswell").lib.get_source()
+        steps = text.split("tw_keep_order();\n")[1:]
+        self.assertGreater(len(steps), 1)
+        for step in steps:
+            self.assertRegex(step.splitlines()[0] + step.splitlines()[1], r"^ *(b_cols_0 = \*\(const tw_f32x8_at|__builtin_prefetch)")
+        self.assertNotIn("tw_keep_order", relay.build(mod, "c").lib.get_source())
+
     def test_models_of_the_testing_folder(self):
         for name, (mod, params) in {"mlp": testing.mlp.get_workload(1), "dqn": testing.dqn.get_workload(1, image_shape=(4, 40, 40))}.items():
             with self.subTest(name):

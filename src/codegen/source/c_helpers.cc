@@ -40,6 +40,17 @@ void add_float_helpers(std::vector<CHelper>* out) {
   }
 }
 
+// For kernels with vectors.
+void add_order_helper(std::vector<CHelper>* out) {
+  out->push_back({"tw_keep_order",
+                  "/* Keeps GCC from moving loads across. */\n"
+                  "static inline void tw_keep_order(void) {\n"
+                  "#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)\n"
+                  "  __asm__ volatile(\"\" ::: \"memory\");\n"
+                  "#endif\n"
+                  "}\n"});
+}
+
 // Both return the second operand if either is NaN.
 void add_choice_helpers(std::vector<CHelper>* out) {
   for (const auto& [suffix, type] :
@@ -336,6 +347,7 @@ const std::vector<CHelper>& c_helper_table() {
   static const std::vector<CHelper> table = [] {
     std::vector<CHelper> out;
     add_float_helpers(&out);
+    add_order_helper(&out);
     add_choice_helpers(&out);
     add_integer_helpers(&out);
     add_rounding_helper(&out);

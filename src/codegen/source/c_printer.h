@@ -42,6 +42,7 @@ class CPrinter {
 
   // Statements (c_statements.cc).
   void print_in_scope(const tir::Stmt& stmt);  // in braces if it declares something
+  void print_seq(const tir::SeqNode& s);
   void print_for(const tir::ForNode& s);
   void print_if(const tir::IfNode& s);
   void print_while(const tir::WhileNode& s);
