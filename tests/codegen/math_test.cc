@@ -24,6 +24,7 @@ double rsqrt(double x) { return 1 / std::sqrt(x); }
 // The ranges reach past where results over- or underflow.
 const Function kFunctions[] = {
     {"exp", Intrinsic::k_exp, std::exp, -110, 95, 1.5},
+    {"exp_nonpositive", Intrinsic::k_exp_nonpositive, std::exp, -87.3, 0, 1.5},
     {"exp2", Intrinsic::k_exp2, std::exp2, -155, 130, 1.5},
     {"log", Intrinsic::k_log, std::log, 1e-45, 3e38, 1.5},
     {"log_near_one", Intrinsic::k_log, std::log, 0.5, 2, 1.5},

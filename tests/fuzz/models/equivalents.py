@@ -11,6 +11,7 @@ def with_kernels(model):
         return model
     out = onnx.ModelProto.FromString(model.SerializeToString())
     del out.graph.node[:]
+    model = onnx.shape_inference.infer_shapes(model)
     for node in model.graph.node:
         replaced = REPLACED[node.op_type](node, model) if node.op_type in REPLACED else [node]
         out.graph.node.extend(with_unsigned_weights(node, model) if node.op_type in SIGNED_WEIGHTS else replaced)
