@@ -151,12 +151,13 @@ class ShuffleNode
 // the lowest first, are unsigned and b's signed; it wraps as sums do. dot2: the same of the signed halves of two words.
 // dot2_bfloat16(sum, a, b): float32 sum plus the products of the halves of two int32 words as bfloat16; how the steps
 // round, and whether denormals count, is the processor's.
+// exp_nonpositive: e^x of x <= 0, whose results below the normal numbers may be zero.
 // even_bytes(a, b): a word whose halves are those of a plus b's bytes 0 and 2, signed; odd_bytes: 1 and 3. low_halves,
 // high_halves(a, b): that half of a, and above it that of b. round takes halves to even. reduce_*: while the lanes are
 // even in number, lane i with lane i + n/2; then the rest from first to last.
 // clang-format off
 #define TW_TIR_INTRINSICS(X)                                                                                 \
-  X(fma, 3) X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(tanh, 1) X(erf, 1) X(sigmoid, 1) X(pow, 2) X(floor, 1) \
+  X(fma, 3) X(exp, 1) X(exp_nonpositive, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(tanh, 1) X(erf, 1) X(sigmoid, 1) X(pow, 2) X(floor, 1) \
   X(ceil, 1) X(round, 1) X(trunc, 1) X(fabs, 1) X(sin, 1) X(cos, 1) X(tan, 1) X(asin, 1) X(acos, 1) X(atan, 1) \
   X(sinh, 1) X(cosh, 1) X(asinh, 1) X(acosh, 1) X(atanh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) X(log1p, 1) X(fmod, 2) \
   X(copysign, 2) X(isnan, 1) X(isinf, 1) X(isfinite, 1) X(popcount, 1) X(clz, 1)                             \

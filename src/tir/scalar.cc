@@ -172,6 +172,7 @@ double float_call(Intrinsic op, DataType dtype, double x, double y, double z) {
     case Intrinsic::k_fma:
       return float_fma(dtype, x, y, z);
     case Intrinsic::k_exp:
+    case Intrinsic::k_exp_nonpositive:
       return std::exp(x);
     case Intrinsic::k_log:
       return std::log(x);

@@ -130,8 +130,9 @@ class Block {
     for (int c = 0; c < cols_; ++c) {
       if (flash_) {
         // Rescales earlier sums to the new maximum.
-        body.push_back(store(factor_, make_int(c),
-                             intrinsic(Intrinsic::k_exp, {load(top_, make_int(c)) - load(fresh_, make_int(c))})));
+        body.push_back(
+            store(factor_, make_int(c),
+                  intrinsic(Intrinsic::k_exp_nonpositive, {load(top_, make_int(c)) - load(fresh_, make_int(c))})));
         body.push_back(store(total_, make_int(c), load(total_, make_int(c)) * load(factor_, make_int(c))));
       }
       body.push_back(store(top_, make_int(c), load(fresh_, make_int(c))));
@@ -139,8 +140,9 @@ class Block {
     body.push_back(loop("key", count, [&](PrimExpr key) {
       std::vector<Stmt> step;
       for (int c = 0; c < cols_; ++c) {
-        step.push_back(store(share_, make_int(0),
-                             intrinsic(Intrinsic::k_exp, {load(scores_, at(key, c)) - load(top_, make_int(c))})));
+        step.push_back(
+            store(share_, make_int(0),
+                  intrinsic(Intrinsic::k_exp_nonpositive, {load(scores_, at(key, c)) - load(top_, make_int(c))})));
         step.push_back(store(scores_, at(key, c), load(share_, make_int(0))));
         step.push_back(store(total_, make_int(c), load(total_, make_int(c)) + load(share_, make_int(0))));
       }

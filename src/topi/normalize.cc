@@ -23,7 +23,8 @@ PrimExpr as_type(DataType dtype, PrimExpr value) {
 }
 PrimExpr as_float32(PrimExpr value) { return as_type(kFloat32, std::move(value)); }
 
-PrimExpr exp_of(PrimExpr x) { return intrinsic(Intrinsic::k_exp, {std::move(x)}); }
+// Of what lies below the largest.
+PrimExpr exp_of(PrimExpr x) { return intrinsic(Intrinsic::k_exp_nonpositive, {std::move(x)}); }
 
 // The load of which an operand's value consists, if it is one.
 const LoadNode* plain_load(const PrimExpr& value) {

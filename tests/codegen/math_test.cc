@@ -169,7 +169,8 @@ TEST(Math, EdgesMatchTheCLibrary) {
     library.run(k, {in.data, out.data});
     for (size_t i = 0; i < 16; ++i) {
       const double want = f.exact(in[i]);
-      if (f.op == Intrinsic::k_sigmoid && in[i] < -88) {  // documented: zero instead of subnormal
+      if (f.op == Intrinsic::k_exp_nonpositive && in[i] > 0) continue;  // not what it is for
+      if (f.op == Intrinsic::k_sigmoid && in[i] < -88) {                // documented: zero instead of subnormal
         EXPECT_LE(out[i], 1e-37f);
         continue;
       }

@@ -98,6 +98,11 @@ llvm::Value* VectorMath::above(V x, double limit) {
   return b_.CreateSelect(b_.CreateFCmpOGT(l, x), l, x);
 }
 
+llvm::Value* VectorMath::with_sign(V magnitude, V x) {
+  V sign = b_.CreateAnd(bits(x), integer(x, int64_t{1} << 31));
+  return floats(b_.CreateOr(bits(magnitude), sign));
+}
+
 llvm::Value* VectorMath::nan_where(V condition, V x) {
   return b_.CreateSelect(condition, number(x, std::numeric_limits<double>::quiet_NaN()), x);
 }
@@ -148,6 +153,14 @@ llvm::Value* VectorMath::exp(V x) {
   return times_power_of_two(p, whole);
 }
 
+llvm::Value* VectorMath::exp_nonpositive(V x) {
+  // One factor: where n is -127 its bits are those of zero.
+  x = above(x, -88.0);
+  V n, whole = nearest(x, kLog2e, kBias, &n);
+  V p = b_.CreateFAdd(expm1_core(exp_remainder(x, n)), number(x, 1));
+  return b_.CreateFMul(p, power_of_two(whole));
+}
+
 llvm::Value* VectorMath::exp2(V x) {
   x = above(below(x, 129.0), -151.0);
   V n, whole = nearest(x, 1, 2 * kBias, &n);
@@ -195,8 +208,7 @@ llvm::Value* VectorMath::tanh(V x) {
   V n, power = power_of_two(nearest(twice, kLog2e, kBias, &n));
   V r = fma(n, number(x, -kLn2), twice);
   V numerator = fma(expm1_core(r), power, b_.CreateFSub(power, number(x, 1)));
-  V result = b_.CreateFDiv(numerator, b_.CreateFAdd(numerator, number(x, 2)));
-  return b_.CreateBinaryIntrinsic(in::copysign, result, x);
+  return with_sign(b_.CreateFDiv(numerator, b_.CreateFAdd(numerator, number(x, 2))), x);
 }
 
 llvm::Value* VectorMath::sigmoid_divisor(V x) {
@@ -229,8 +241,7 @@ llvm::Value* VectorMath::erf(V x) {
   V r = b_.CreateFSub(l, n);
   V p = fma(r, horner(r, kExp2Short, std::size(kExp2Short)), number(x, 1));
   V large = fma(b_.CreateFNeg(p), scale, number(x, 1));
-  large = b_.CreateBinaryIntrinsic(in::copysign, large, x);
-  return b_.CreateSelect(b_.CreateFCmpOLT(a, number(x, 0.925)), small, large);
+  return b_.CreateSelect(b_.CreateFCmpOLT(a, number(x, 0.925)), small, with_sign(large, x));
 }
 
 llvm::Value* VectorMath::ldexp(V x, V n) {
@@ -326,6 +337,8 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
       return fma(a[0], a[1], a[2]);
     case Intrinsic::k_exp:
       return single ? exp(x) : double_exp(x);
+    case Intrinsic::k_exp_nonpositive:
+      return single ? exp_nonpositive(x) : double_exp(x);
     case Intrinsic::k_log:
       return single ? log(x) : double_log(x);
     case Intrinsic::k_sqrt:

@@ -45,10 +45,12 @@ class VectorMath {
   V nearest(V x, double scale, int64_t bias, V* n);
   V power_of_two(V biased);                   // 2^n, n + 127 in the low bits, 0 to 255
   V times_power_of_two(V x, V twice_biased);  // x * 2^n, n + 254 in the low bits; |n| <= 252
+  V with_sign(V magnitude, V x);              // float32: copysign for a magnitude without a sign, or NaN
   V nan_where(V condition, V x);
   V expm1_core(V r);          // |r| <= ln2/2
   V exp_remainder(V x, V n);  // x - n * ln2
   V exp(V x);
+  V exp_nonpositive(V x);
   V exp2(V x);
   V log(V x);
   V log_scaled(V x, double hi, double lo, double exponent_hi, double exponent_lo);

@@ -26,15 +26,20 @@ struct CMathName {
   const char* name;  // the function's name for double
 };
 constexpr CMathName kCMathNames[] = {
-    {Intrinsic::k_exp, "exp"},     {Intrinsic::k_log, "log"},     {Intrinsic::k_sqrt, "sqrt"},
-    {Intrinsic::k_tanh, "tanh"},   {Intrinsic::k_erf, "erf"},     {Intrinsic::k_pow, "pow"},
-    {Intrinsic::k_floor, "floor"}, {Intrinsic::k_ceil, "ceil"},   {Intrinsic::k_trunc, "trunc"},
-    {Intrinsic::k_fabs, "fabs"},   {Intrinsic::k_sin, "sin"},     {Intrinsic::k_cos, "cos"},
-    {Intrinsic::k_tan, "tan"},     {Intrinsic::k_asin, "asin"},   {Intrinsic::k_acos, "acos"},
-    {Intrinsic::k_atan, "atan"},   {Intrinsic::k_sinh, "sinh"},   {Intrinsic::k_cosh, "cosh"},
-    {Intrinsic::k_asinh, "asinh"}, {Intrinsic::k_acosh, "acosh"}, {Intrinsic::k_atanh, "atanh"},
-    {Intrinsic::k_exp2, "exp2"},   {Intrinsic::k_log2, "log2"},   {Intrinsic::k_log10, "log10"},
-    {Intrinsic::k_log1p, "log1p"}, {Intrinsic::k_fmod, "fmod"},   {Intrinsic::k_copysign, "copysign"},
+    {Intrinsic::k_exp, "exp"},           {Intrinsic::k_log, "log"},
+    {Intrinsic::k_sqrt, "sqrt"},         {Intrinsic::k_tanh, "tanh"},
+    {Intrinsic::k_erf, "erf"},           {Intrinsic::k_pow, "pow"},
+    {Intrinsic::k_floor, "floor"},       {Intrinsic::k_ceil, "ceil"},
+    {Intrinsic::k_trunc, "trunc"},       {Intrinsic::k_fabs, "fabs"},
+    {Intrinsic::k_sin, "sin"},           {Intrinsic::k_cos, "cos"},
+    {Intrinsic::k_tan, "tan"},           {Intrinsic::k_asin, "asin"},
+    {Intrinsic::k_acos, "acos"},         {Intrinsic::k_atan, "atan"},
+    {Intrinsic::k_sinh, "sinh"},         {Intrinsic::k_cosh, "cosh"},
+    {Intrinsic::k_asinh, "asinh"},       {Intrinsic::k_acosh, "acosh"},
+    {Intrinsic::k_atanh, "atanh"},       {Intrinsic::k_exp2, "exp2"},
+    {Intrinsic::k_log2, "log2"},         {Intrinsic::k_log10, "log10"},
+    {Intrinsic::k_log1p, "log1p"},       {Intrinsic::k_fmod, "fmod"},
+    {Intrinsic::k_copysign, "copysign"}, {Intrinsic::k_exp_nonpositive, "exp"},
 };
 
 const char* comparison_sign(ExprKind kind) {

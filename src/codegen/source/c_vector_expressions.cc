@@ -43,8 +43,9 @@ std::string suffix_of(const CVector& t) { return t.name().substr(3); }
 bool has_vector_function(Intrinsic op, DataType t) {
   constexpr Intrinsic kBoth[] = {Intrinsic::k_fma,   Intrinsic::k_sqrt, Intrinsic::k_round,
                                  Intrinsic::k_floor, Intrinsic::k_ceil, Intrinsic::k_trunc};
-  constexpr Intrinsic kSingle[] = {Intrinsic::k_exp, Intrinsic::k_tanh, Intrinsic::k_sigmoid, Intrinsic::k_erf,
-                                   Intrinsic::k_log};
+  constexpr Intrinsic kSingle[] = {Intrinsic::k_exp,  Intrinsic::k_exp_nonpositive,
+                                   Intrinsic::k_tanh, Intrinsic::k_sigmoid,
+                                   Intrinsic::k_erf,  Intrinsic::k_log};
   const bool single = t.element() == kFloat32;
   return ((single || t.element() == kFloat64) &&
           std::find(std::begin(kBoth), std::end(kBoth), op) != std::end(kBoth)) ||

@@ -124,6 +124,9 @@ std::optional<std::string> c_vector_math(const std::string& op, const CVector& t
   std::string body;
   if (op == "exp")
     body = "  x = tw_max_$t(tw_all_$t(-104.5f), tw_min_$t(tw_all_$t(89.0f), x));\n" + exp_core("x") + kScaled;
+  else if (op == "exp_nonpositive")  // one factor, zero for n = -127
+    body = "  x = tw_max_$t(tw_all_$t(-88.0f), x);\n" + exp_core("x") +
+           "  return p * ($T)(($U)(__builtin_convertvector(n, $I) + 127) << 23);\n";
   else if (op == "tanh")
     body = tanh_text();
   else if (op == "sigmoid")
