@@ -31,11 +31,14 @@ int digits_of(DataType element) {
   return element.is_float() && !half ? kDigits : std::max(1, element.bits / 8);
 }
 
-// Long lines and small k: this many candidates are gathered before all but the first k are dropped.
-int64_t candidates(const RankProblem& p) { return round_up(std::max<int64_t>(512, 4 * p.k), 64); }
 bool by_threshold(const RankProblem& p, DataType element) {
   return !by_list(p) && p.axis + 1 == p.shape.size() && digits_of(element) % 2 == 0 &&
          p.shape[p.axis] >= 4 * candidates(p);
+}
+
+// Large k: the whole line is sorted, as lines of 64-bit elements are.
+bool sorted_whole(const RankProblem& p, DataType element) {
+  return element.bits == 64 || (!by_list(p) && p.k > p.shape[p.axis] / 2);
 }
 
 struct Selection {
@@ -258,27 +261,21 @@ struct Selection {
       return seq({store(memory, place + kFirstList, numbered(order, j)), store(kept, zero, place + 1)});
     };
     std::vector<Stmt> body{store(kept, zero, zero), clear(0, kFirstList)};
-    if (p.k <= n() / 2) {
-      body.push_back(loop("j", n(), [&](const PrimExpr& j) {
-        return bind("place", leading(order(line, j)), [&](const PrimExpr& place) { return add_one(place); });
-      }));
-      // Finds the leading bits of the k-th element.
-      body.push_back(store(below, zero, zero));
-      body.push_back(store(bound, zero, zero));
-      body.push_back(loop("c", kLeading, [&](const PrimExpr& c) {
-        return seq({store(bound, zero, select(lt(load(below, zero), make_int(p.k)), c, load(bound, zero))),
-                    store(below, zero, load(below, zero) + load(memory, c))});
-      }));
-      body.push_back(loop("j", n(), [&](PrimExpr j) {
-        return bind("order", order(line, j), [&](const PrimExpr& order) {
-          return make_if(le(leading(order), load(bound, zero)), keep(order, j));
-        });
-      }));
-    } else {
-      body.push_back(loop("j", n(), [&](PrimExpr j) {
-        return bind("order", order(line, j), [&](const PrimExpr& order) { return keep(order, j); });
-      }));
-    }
+    body.push_back(loop("j", n(), [&](const PrimExpr& j) {
+      return bind("place", leading(order(line, j)), [&](const PrimExpr& place) { return add_one(place); });
+    }));
+    // Finds the leading bits of the k-th element.
+    body.push_back(store(below, zero, zero));
+    body.push_back(store(bound, zero, zero));
+    body.push_back(loop("c", kLeading, [&](const PrimExpr& c) {
+      return seq({store(bound, zero, select(lt(load(below, zero), make_int(p.k)), c, load(bound, zero))),
+                  store(below, zero, load(below, zero) + load(memory, c))});
+    }));
+    body.push_back(loop("j", n(), [&](PrimExpr j) {
+      return bind("order", order(line, j), [&](const PrimExpr& order) {
+        return make_if(le(leading(order), load(bound, zero)), keep(order, j));
+      });
+    }));
     body.push_back(sort(kept, below));
     const int64_t from = kFirstList + (digits_of(element) % 2 ? n() : 0);
     body.push_back(loop("t", p.k, [&](const PrimExpr& t) { return put(line, t, load(memory, t + from)); }));
@@ -295,14 +292,14 @@ bool can_select(const RankProblem& p, DataType dtype) {
 }
 
 int64_t select_scratch_bytes(const RankProblem& p, DataType dtype) {
-  if (dtype.bits == 64) return wide_scratch_bytes(p);
+  if (sorted_whole(p, dtype)) return wide_scratch_bytes(p);
   return by_list(p) ? 0 : (kFirstList + 2 * p.shape[p.axis]) * 8;
 }
 
 Stmt select_first(const RankProblem& p, DataType dtype, const Operand& input, const View* values, const View* indices,
                   const KernelContext& context) {
   if (product(p.shape) == 0 || p.k == 0) return seq({});
-  if (dtype.bits == 64) return select_first_wide(p, dtype, input, values, indices, context);
+  if (sorted_whole(p, dtype)) return select_first_wide(p, dtype, input, values, indices, context);
   const Selection selection{p, dtype, input, values, indices, context};
   return parallel_for(context, "line", product(selection.others()), [&](const PrimExpr& line) {
     return by_list(p)               ? selection.list(line)

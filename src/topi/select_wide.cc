@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Top-k of 64-bit elements: order and position are two numbers instead of one key (topi/select.h).
+// Top-k of 64-bit elements, and of narrower ones whose whole line is sorted: order and position are two numbers instead
+// of one key (topi/select.h).
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -17,14 +19,13 @@ namespace {
 constexpr int64_t kMostInWideList = 16;
 constexpr int kWideDigits = 8;  // of eight bits each
 constexpr int64_t kWideDigit = 256;
-constexpr int64_t kLeadingDigits = 3, kMovesOfEach = 4;
+// So many leading digits leave few neighbours to exchange, two in lines of up to kShortLine.
+constexpr int64_t kLeadingDigits = 3, kShortLine = 512, kMovesOfEach = 4;
 
-// Long lines and small k: only this many candidates are held at once.
-int64_t wide_candidates(const RankProblem& p) { return round_up(std::max<int64_t>(512, 4 * p.k), 64); }
 bool wide_by_threshold(const RankProblem& p) {
-  return p.axis + 1 == p.shape.size() && p.shape[p.axis] >= 4 * wide_candidates(p);
+  return p.axis + 1 == p.shape.size() && p.shape[p.axis] >= 4 * candidates(p);
 }
-int64_t wide_room(const RankProblem& p) { return wide_by_threshold(p) ? wide_candidates(p) : p.shape[p.axis]; }
+int64_t wide_room(const RankProblem& p) { return wide_by_threshold(p) ? candidates(p) : p.shape[p.axis]; }
 
 struct WideSelection {
   const RankProblem& p;
@@ -42,7 +43,11 @@ struct WideSelection {
     return index;
   }
   PrimExpr order(const PrimExpr& line, const PrimExpr& j, int lanes = 1) const {
-    return order_key(input(at(line, j), lanes, {}), element, p.ascending);
+    const PrimExpr key = order_key(input(at(line, j), lanes, {}), element, p.ascending);
+    if (element.bits == 64) return key;
+    // Keys of less than 32 bits have zeros below.
+    const PrimExpr wide = cast(kInt64.with_lanes(lanes), key);
+    return binary(ExprKind::kShiftRight, wide, broadcast(make_int(std::max(0, 32 - element.bits)), lanes));
   }
   Stmt put(const PrimExpr& line, const PrimExpr& t, const PrimExpr& place) const {
     // It is below n; the clamp shows that to the verifier.
@@ -258,7 +263,9 @@ struct WideSelection {
       digits = digits + select(ne(left, make_int(0, kUInt64)), make_int(1), zero);
     }
     return bind("digits", digits, [&](const PrimExpr& all) {
-      const PrimExpr first = max(all - kLeadingDigits, zero);
+      const PrimExpr leading =
+          select(le(count, make_int(kShortLine)), make_int(kLeadingDigits - 1), make_int(kLeadingDigits));
+      const PrimExpr first = max(all - leading, zero);
       return seq({store(r.done, zero, make_int(kWideDigit)), passes(r, count, first, all),
                   store(r.moves, zero, count * kMovesOfEach),
                   make_if(lt(zero, first),
@@ -290,6 +297,32 @@ struct WideSelection {
                         radix_sort(r, make_int(n())), put_first(line, r)}));
   }
 
+  // Appends the elements of a block that precede the bound, without branches: each is stored, and counted if it does.
+  Stmt enter(const Registers& r, const PrimExpr& line, const PrimExpr& first, int64_t block, const Buffer& kept,
+             const Buffer& bound) const {
+    const Buffer& memory = context.scratch;
+    const int lanes = context.target->lanes(64);
+    const PrimExpr zero = make_int(0);
+    const Buffer orders = make_buffer("orders", kInt64, block, Scope::kStack, 64);
+    Stmt fill = loop("v", block / lanes, [&](const PrimExpr& v) {
+      return store(orders, lanes > 1 ? ramp(v * lanes, 1, lanes) : v, order(line, first + v * lanes, lanes));
+    });
+    Stmt append = loop("j", block, [&](const PrimExpr& j) {
+      return bind("order", load(orders, j), [&](const PrimExpr& order) {
+        return bind("before", lt(order, load(bound, zero)), [&](const PrimExpr& before) {
+          return bind("place", min(load(kept, zero), make_int(room() - 1)), [&](const PrimExpr& place) {
+            return seq({store(memory, place + kWideDigit, order),
+                        store(memory, place + (kWideDigit + room()), first + j),
+                        store(r.least, zero, min(load(r.least, zero), order)),
+                        store(r.most, zero, max(load(r.most, zero), select(before, order, load(r.most, zero)))),
+                        store(kept, zero, place + select(before, make_int(1), zero))});
+          });
+        });
+      });
+    });
+    return allocate(orders, seq({fill, append}));
+  }
+
   // Elements that precede the k-th of those seen so far are candidates; full lists are sorted and cut to k. Positions
   // ascend, so equal elements that come later stay out.
   Stmt threshold(const PrimExpr& line) const {
@@ -301,10 +334,24 @@ struct WideSelection {
     const PrimExpr zero = make_int(0);
     const int lanes = context.target->lanes(64);
     const int64_t block = 4 * lanes, head = room() - block + (n() - room()) % block;
-    auto enter = [&](const PrimExpr& order, const PrimExpr& j) {
-      return bind("place", min(load(kept, zero), make_int(room() - 1)), [&](const PrimExpr& place) {
-        return seq({keep(r, place, order, j), store(kept, zero, place + 1)});
-      });
+    // Whether an element of a block may precede the bound. Floats are compared as they are with the element that the
+    // bound comes from; where one of the two is no number it may.
+    const bool floats = element.is_float();
+    const Buffer limit = make_buffer("limit", element, 1, Scope::kRegister);
+    auto precedes = [&](const PrimExpr& first) {
+      if (!floats) return lt(least_of(line, first, block), load(bound, zero));
+      PrimExpr any;
+      for (int64_t i = 0; i < block; i += lanes) {
+        const PrimExpr x = input(at(line, first + i), lanes, {}), last = broadcast(load(limit, zero), lanes);
+        const PrimExpr one =
+            select(p.ascending ? le(last, x) : le(x, last), broadcast(zero, lanes), broadcast(make_int(1), lanes));
+        any = any ? binary(ExprKind::kBitOr, any, one) : one;
+      }
+      return lt(zero, lanes > 1 ? intrinsic(Intrinsic::k_reduce_max, {any}) : any);
+    };
+    auto set_limit = [&](const PrimExpr& place) {
+      if (!floats) return seq({});
+      return store(limit, zero, input(at(line, min(max(place, zero), make_int(n() - 1))), 1, {}));
     };
     auto fill = loop("j", head, [&](const PrimExpr& j) {
       return bind("order", order(line, j), [&](const PrimExpr& order) { return keep(r, j, order, j); });
@@ -317,27 +364,32 @@ struct WideSelection {
                         return seq({store(memory, t + kWideDigit, load(memory, sorted_at(r, t))),
                                     store(memory, t + (kWideDigit + room()), load(memory, sorted_at(r, t) + room()))});
                       })),
-         store(r.most, zero, load(bound, zero)), store(kept, zero, make_int(p.k))});
+         store(r.most, zero, load(bound, zero)), set_limit(load(memory, sorted_at(r, make_int(p.k - 1)) + room())),
+         store(kept, zero, make_int(p.k))});
     Stmt blocks = loop("block", (n() - head) / block, [&](const PrimExpr& b) {
       return bind("first", b * block + head, [&](const PrimExpr& first) {
         return seq({make_if(lt(make_int(room() - block), load(kept, zero)), cut),
-                    look(
-                        line, first, block, [&] { return load(bound, zero); },
-                        [&](const PrimExpr& j, const PrimExpr& order) {
-                          return bind("order", order, [&](const PrimExpr& order) {
-                            return make_if(lt(order, load(bound, zero)), enter(order, j));
-                          });
-                        })});
+                    make_if(precedes(first), enter(r, line, first, block, kept, bound))});
       });
     });
-    return r.scope(
-        allocate(kept, allocate(bound, seq({clear_range(r), fill, store(kept, zero, make_int(head)),
-                                            store(bound, zero, make_int(std::numeric_limits<int64_t>::max())), blocks,
-                                            radix_sort(r, load(kept, zero)), put_first(line, r)}))));
+    Stmt no_limit =
+        floats ? store(limit, zero, make_const(element, std::numeric_limits<double>::quiet_NaN())) : seq({});
+    Stmt all = seq({clear_range(r), fill, store(kept, zero, make_int(head)),
+                    store(bound, zero, make_int(std::numeric_limits<int64_t>::max())), no_limit, blocks,
+                    radix_sort(r, load(kept, zero)), put_first(line, r)});
+    return r.scope(allocate(kept, allocate(bound, floats ? allocate(limit, all) : all)));
   }
 };
 
 }  // namespace
+
+int64_t candidates(const RankProblem& p) {
+  // In random order k log(n / m) elements precede the first k of m, behind which they come.
+  const int64_t least = std::max<int64_t>(512, 4 * p.k), n = std::max(least, p.shape[p.axis]);
+  const double expected =
+      static_cast<double>(p.k) * (1 + std::log(static_cast<double>(n) / static_cast<double>(least)));
+  return round_up(std::max(least, static_cast<int64_t>(1.25 * expected)), 64);
+}
 
 int64_t wide_scratch_bytes(const RankProblem& p) {
   return p.k <= kMostInWideList ? 0 : (kWideDigit + 4 * wide_room(p)) * 8;
