@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Object detection: box suppression and region pooling; resizing and sampling of images.
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "lower/implementation.h"
@@ -181,9 +182,12 @@ std::shared_ptr<Choice> grid_sample(const Problem& p) {
                                                  : G::Padding::kReflection;
   problem.align_corners = a.align_corners;
   problem.data = p.arg_shape(0), problem.out = p.out_shape();
-  problem.dtype = computed_in(dtype);
+  const int64_t plane = topi::product({problem.data.begin() + 2, problem.data.end()});
+  problem.dtype = plane > std::numeric_limits<int32_t>::max() ? kFloat64 : computed_in(dtype);
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
+  choice->scratch_bytes = topi::grid_sample_scratch_bytes(problem, p.target);
+  choice->scratch_dtype = topi::grid_sample_scratch_dtype(problem);
   choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
     return topi::grid_sample(problem, scope.input(static_cast<size_t>(anchor.inputs[0])),
                              scope.anchor_operand(anchor, 1), scope.output(), scope.epilogue(anchor), context);

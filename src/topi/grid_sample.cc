@@ -2,6 +2,7 @@
 #include "topi/grid_sample.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "topi/reduce_steps.h"
 
@@ -64,6 +65,29 @@ struct AxisTaps {
   std::vector<PrimExpr> at, weight;
 };
 
+// Points whose taps are found together: so many rows of a run of points along the last dimension. The tables of taps
+// fit the first cache; where the second does not hold all channels' planes they fit a part of it, since points far
+// apart would otherwise fetch each plane again for every run.
+struct Points {
+  int lanes;
+  int64_t taps, rows, run, at_once;  // rows of the output, and how many of them go together
+  Points(const GridSampleProblem& p, const Target& target) {
+    const int64_t width = p.out.back(), each = p.dtype.bits / 8;
+    lanes = width < target.lanes(p.dtype.bits) / 2 ? 1 : target.lanes(p.dtype.bits);
+    taps = product(std::vector<int64_t>(p.data.size() - 2, taps_of_axis(p.method)));
+    rows = product({p.out.begin() + 2, p.out.end() - 1});
+    const bool far = product(p.data) / std::max<int64_t>(1, p.data[0]) * each > target.machine.l2_bytes / 2;
+    const int64_t room = std::max<int64_t>(far ? target.machine.l2_bytes / 3 / (2 * each * taps) : 1024 / taps, 16);
+    run = std::min(round_up(width, lanes), round_up(room, lanes));
+    at_once = far ? std::clamp<int64_t>(std::min(room / run, rows * p.out[0] / kLeastShares), 1, rows) : 1;
+  }
+  // Elements of one table: weights, then places as integers as wide.
+  int64_t table() const { return at_once * taps * run; }
+
+ private:
+  static constexpr int64_t kLeastShares = 16;  // for threads
+};
+
 struct GridKernel {
   const GridSampleProblem& p;
   const View& data;
@@ -72,13 +96,9 @@ struct GridKernel {
   const Epilogue& epilogue;
   const KernelContext& context;
   const size_t axes = p.data.size() - 2;
-  const int lanes = p.out.back() < context.target->lanes(p.dtype.bits) / 2 ? 1 : context.target->lanes(p.dtype.bits);
-  const int64_t each = taps_of_axis(p.method), taps = product(std::vector<int64_t>(axes, each));
-  // A run of points along the last dimension, whose taps fit the L1 cache.
-  const int64_t width = p.out.back(),
-                run = std::min(round_up(width, lanes), round_up(std::max<int64_t>(16, 1024 / taps), lanes));
-  const Buffer weights = make_buffer("weights", p.dtype, taps*run, Scope::kStack, 64),
-               places = make_buffer("places", kInt64, taps*run, Scope::kStack, 64);
+  const Points points{p, *context.target};
+  const int lanes = points.lanes;
+  const int64_t each = taps_of_axis(p.method), taps = points.taps, run = points.run, width = p.out.back();
   const Sampler s{p, p.dtype.with_lanes(lanes)};
 
   // Taps along axis d of the data for the points at `point`; `keep` binds a value to a name.
@@ -127,69 +147,101 @@ struct GridKernel {
       if (!weight) weight = s.number(1);
       if (p.padding == Padding::kZeros) weight = select(inside, weight, s.number(0));
       auto at = [&](const PrimExpr& i) { return lanes == 1 ? i : ramp(i, 1, lanes); };
-      stores.push_back(store(weights, at(slot + t * run), weight));
-      stores.push_back(store(places, at(slot + t * run), place));
+      const DataType whole = context.scratch->dtype.with_lanes(lanes);
+      stores.push_back(store(context.scratch, at(slot + t * run), reinterpret(whole, weight)));
+      stores.push_back(store(context.scratch, at(slot + (t * run + points.table())), cast(whole, place)));
     }
     Stmt body = seq(std::move(stores));
     for (size_t i = lets.size(); i-- > 0;) body = let_stmt(lets[i].first, lets[i].second, body);
     return body;
   }
-  // The samples of one vector of points in one channel.
-  Stmt gather(const PrimExpr& plane, const Index& at, const PrimExpr& slot, const PrimExpr& mask) const {
-    PrimExpr sum;
+  // The samples of one vector of points in some channels, whose planes begin at `planes`: `at` is the first one's
+  // index.
+  Stmt gather(const std::vector<PrimExpr>& planes, const Index& at, const PrimExpr& slot, const PrimExpr& mask) const {
+    std::vector<PrimExpr> sums(planes.size());
     for (int64_t t = 0; t < taps; ++t) {
-      std::vector<PrimExpr> values;
-      std::vector<int> order;
-      for (int l = 0; l < lanes; ++l) {
-        values.push_back(load(data.buffer, plane + load(places, slot + (t * run + l))));
-        order.push_back(l);
+      PrimExpr weight = load(context.scratch, lanes == 1 ? slot + t * run : ramp(slot + t * run, 1, lanes));
+      weight = reinterpret(s.t, weight);
+      for (size_t c = 0; c < planes.size(); ++c) {
+        std::vector<PrimExpr> values;
+        std::vector<int> order;
+        for (int l = 0; l < lanes; ++l) {
+          const PrimExpr place = load(context.scratch, slot + (t * run + points.table() + l));
+          values.push_back(load(data.buffer, planes[c] + cast(kInt64, place)));
+          order.push_back(l);
+        }
+        PrimExpr value = lanes == 1 ? values[0] : shuffle(values, order);
+        if (value->dtype != s.t) value = cast(s.t, value);
+        PrimExpr term = select(eq(weight, s.number(0)), s.number(0), weight * value);
+        sums[c] = sums[c] ? sums[c] + term : term;
       }
-      PrimExpr value = lanes == 1 ? values[0] : shuffle(values, order);
-      if (value->dtype != s.t) value = cast(s.t, value);
-      PrimExpr weight = load(weights, lanes == 1 ? slot + t * run : ramp(slot + t * run, 1, lanes));
-      PrimExpr term = select(eq(weight, s.number(0)), s.number(0), weight * value);
-      sum = sum ? sum + term : term;
     }
-    return out.store(at, epilogue(sum, at, mask), mask);
+    // All are computed before the first is stored: places are read once.
+    std::vector<PrimExpr> named;
+    std::vector<Stmt> stores;
+    for (size_t c = 0; c < planes.size(); ++c) {
+      named.push_back(make_var("sum", sums[c]->dtype));
+      Index here = at;
+      here[1] = at[1] + static_cast<int64_t>(c);
+      stores.push_back(out.store(here, epilogue(named[c], here, mask), mask));
+    }
+    Stmt body = seq(std::move(stores));
+    for (size_t c = planes.size(); c-- > 0;) body = let_stmt(named[c], sums[c], body);
+    return body;
   }
-  Stmt stmt() const {
-    const int64_t runs = ceil_div(width, run);
-    std::vector<int64_t> units{p.out[0]};
-    units.insert(units.end(), p.out.begin() + 2, p.out.end() - 1);
-    units.push_back(runs);
-    const int64_t tail = width % lanes;
-    Stmt body = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-      return bind_all(unravel(unit, units), [&](Index u) {
-        Index point(u.begin() + 1, u.end() - 1);
-        return bind("first", u.back() * run, [&](PrimExpr first) {
-          const PrimExpr vectors = runs == 1 ? make_int(width / lanes)
-                                             : min(make_int(run / lanes), floordiv(make_int(width) - first, lanes));
-          auto each_vector = [&](const std::function<Stmt(PrimExpr, PrimExpr)>& f) {
-            Stmt all = loop("v", make_int(0), vectors, [&](PrimExpr i) { return f(i * int64_t{lanes}, {}); });
-            if (tail == 0) return all;
-            Stmt rest = f(make_int(width % run / lanes * lanes), tail_mask(lanes, tail));
-            return seq({all, runs == 1 ? rest : make_if(eq(u.back(), make_int(runs - 1)), rest)});
-          };
-          Stmt taps_of_run = each_vector([&](const PrimExpr& slot, const PrimExpr& mask) {
-            Index at = point;
-            at.push_back(first + slot);
-            return find({u[0]}, at, slot, mask);
-          });
-          Stmt channels = loop("c", p.out[1], [&](PrimExpr c) {
-            return bind("plane", u[0] * data.strides[0] + c * data.strides[1] + data.offset, [&](PrimExpr plane) {
-              return each_vector([&](const PrimExpr& slot, const PrimExpr& mask) {
-                Index at{u[0], c};
-                at.insert(at.end(), point.begin(), point.end());
-                at.push_back(first + slot);
-                return gather(plane, at, slot, mask);
-              });
-            });
-          });
-          return seq({taps_of_run, channels});
-        });
+  // The rows of a chunk, whose tables lie behind each other, and in each the vectors of a run: f(index without batch
+  // and channel, slot in the tables, mask).
+  Stmt each_vector(const PrimExpr& chunk, const PrimExpr& part,
+                   const std::function<Stmt(Index, const PrimExpr&, const PrimExpr&)>& f) const {
+    const int64_t runs = ceil_div(width, run), tail = width % lanes;
+    const std::vector<int64_t> outer(p.out.begin() + 2, p.out.end() - 1);
+    const PrimExpr first_row = chunk * points.at_once, first = part * run;
+    const PrimExpr rows = points.rows % points.at_once == 0
+                              ? make_int(points.at_once)
+                              : min(make_int(points.at_once), make_int(points.rows) - first_row);
+    const PrimExpr vectors =
+        runs == 1 ? make_int(width / lanes) : min(make_int(run / lanes), floordiv(make_int(width) - first, lanes));
+    return loop("row", make_int(0), rows, [&](const PrimExpr& row) {
+      return bind_all(unravel(first_row + row, outer), [&](const Index& at) {
+        auto here = [&](const PrimExpr& i, const PrimExpr& mask) {
+          Index point = at;
+          point.push_back(first + i);
+          return f(std::move(point), row * (taps * run) + i, mask);
+        };
+        Stmt all = loop("v", make_int(0), vectors, [&](const PrimExpr& i) { return here(i * int64_t{lanes}, {}); });
+        if (tail == 0) return all;
+        Stmt rest = here(make_int(width % run / lanes * lanes), tail_mask(lanes, tail));
+        return seq({all, runs == 1 ? rest : make_if(eq(part, make_int(runs - 1)), rest)});
       });
     });
-    return allocate(weights, allocate(places, body));
+  }
+  Stmt stmt() const {
+    TW_ICHECK(context.scratch && context.scratch->size >= 2 * points.table(), "grid_sample: scratch");
+    const std::vector<int64_t> units{p.out[0], ceil_div(points.rows, points.at_once), ceil_div(width, run)};
+    return parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
+      return bind_all(unravel(unit, units), [&](const Index& u) {
+        Stmt tables = each_vector(u[1], u[2], [&](const Index& point, const PrimExpr& slot, const PrimExpr& mask) {
+          return find({u[0]}, point, slot, mask);
+        });
+        auto channels = [&](const PrimExpr& c, int64_t count) {
+          const PrimExpr first = u[0] * data.strides[0] + c * data.strides[1] + data.offset;
+          return bind("plane", first, [&](const PrimExpr& plane) {
+            std::vector<PrimExpr> planes;
+            for (int64_t i = 0; i < count; ++i) planes.push_back(plane + i * data.strides[1]);
+            return each_vector(u[1], u[2], [&](const Index& point, const PrimExpr& slot, const PrimExpr& mask) {
+              Index at{u[0], c};
+              at.insert(at.end(), point.begin(), point.end());
+              return gather(planes, at, slot, mask);
+            });
+          });
+        };
+        constexpr int64_t kTogether = 2;  // channels for which places and weights are read once
+        std::vector<Stmt> all{tables, loop("c", p.out[1] / kTogether,
+                                           [&](const PrimExpr& c) { return channels(c * kTogether, kTogether); })};
+        if (const int64_t rest = p.out[1] % kTogether) all.push_back(channels(make_int(p.out[1] - rest), rest));
+        return seq(std::move(all));
+      });
+    });
   }
 };
 
@@ -199,6 +251,12 @@ Stmt grid_sample(const GridSampleProblem& p, const View& data, const Operand& gr
                  const Epilogue& epilogue, const KernelContext& context) {
   TW_ICHECK(p.out.size() >= 3, "grid_sample: a grid has points");
   return GridKernel{p, data, grid, out, epilogue, context}.stmt();
+}
+
+DataType grid_sample_scratch_dtype(const GridSampleProblem& p) { return p.dtype == kFloat32 ? kInt32 : kInt64; }
+
+int64_t grid_sample_scratch_bytes(const GridSampleProblem& p, const Target& target) {
+  return 2 * Points(p, target).table() * p.dtype.bits / 8;
 }
 
 Cost estimate(const GridSampleProblem& p, const Target& target) {

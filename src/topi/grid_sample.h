@@ -13,13 +13,17 @@ struct GridSampleProblem {
   Padding padding = Padding::kZeros;
   bool align_corners = true;
   std::vector<int64_t> data, out;  // shapes
-  DataType dtype = kFloat32;       // dtype of the computation: float32 or float64
+  // Dtype of the computation: float32, or float64, which planes of 2^31 elements need as well: places are integers as
+  // wide.
+  DataType dtype = kFloat32;
 };
 
-// Weights and indices of the taps are computed once per run of points, for all channels; a tap with weight 0 counts as
-// 0 even if the data there is not finite.
+// Weights and indices of the taps are computed once for points that lie together, for all channels, and kept in
+// scratch; a tap with weight 0 counts as 0 even if the data there is not finite.
 tir::Stmt grid_sample(const GridSampleProblem& problem, const View& data, const Operand& grid, const View& out,
                       const Epilogue& epilogue, const KernelContext& context);
+DataType grid_sample_scratch_dtype(const GridSampleProblem& problem);
+int64_t grid_sample_scratch_bytes(const GridSampleProblem& problem, const Target& target);  // of each thread
 Cost estimate(const GridSampleProblem& problem, const Target& target);
 
 }  // namespace tilewright::topi

@@ -450,6 +450,15 @@ TEST(DirectKernels, GridSample) {
                                        a.align_corners = corners;
                                      })),
               {{"places", around}});
+  // Planes that the second cache does not hold: several rows of points at once, and a rest.
+  for (DataType dtype : {kFloat32, kFloat16, kFloat64}) {
+    Expr large = input("large", {1, 3, 220, 210}, dtype), points = input("points", {1, 2, 41, 50}, dtype);
+    Tensor everywhere(dtype, {1, 2, 41, 50});
+    for (int64_t i = 0; i < everywhere.size(); ++i)
+      everywhere.set_double(i, std::sin(static_cast<double>(i) * 1.7) * 1.1);
+    check({large, points}, call("image.grid_sample", {large, points}, make_default_attrs<GridSampleAttrs>()),
+          {{"points", everywhere}});
+  }
 }
 
 // Every code of every small format to float32, and back; values between the codes, ties and the far ends included.
