@@ -13,10 +13,10 @@ using tir::Intrinsic;
 
 namespace {
 
-// The byte code's function of the same name.
+// The byte code's function of the same name; its exponential is right below zero, too.
 template <class F>
 std::optional<int64_t> numbered(Intrinsic op, int count) {
-  const std::string_view name = tir::intrinsic_name(op);
+  const std::string_view name = tir::intrinsic_name(op == Intrinsic::k_exp_nonpositive ? Intrinsic::k_exp : op);
   for (int i = 0; i < count; ++i)
     if (name == stackvm::name_of(static_cast<F>(i))) return i;
   return std::nullopt;

@@ -50,7 +50,11 @@ class Tools:
     def generated(self, folder: pathlib.Path, given: dict[str, Any]) -> None:
         if extra := given.get("extra_files_tar"):
             with tarfile.open(extra) as tar:
-                tar.extractall(folder, filter="data")
+                for member in tar.getmembers():
+                    place = (folder / member.name).resolve()
+                    if not (member.isfile() or member.isdir()) or not place.is_relative_to(folder.resolve()):
+                        raise server.ServerError(f"extra_files_tar holds '{member.name}', which is no file in the project's folder")
+                    tar.extract(member, folder)
         (folder / _KEPT).write_text(json.dumps({k: str(v) for k, v in given.items()}))
 
     def build(self, folder: pathlib.Path, given: dict[str, Any]) -> bool:
