@@ -2,7 +2,7 @@
 # The example programs are built with everything else, so that none goes stale; each also builds on its own.
 if(TARGET tilewright_runtime AND NOT CMAKE_CROSSCOMPILING)  # it reads pictures by a library of this machine's
   add_subdirectory(examples/read_page)
-  set_target_properties(read_page PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  set_target_properties(read_page PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} UNITY_BUILD ${TILEWRIGHT_UNITY})
 endif()
 if(TARGET tilewright_runtime)
   add_subdirectory(examples/run_model)

@@ -25,6 +25,11 @@ target_precompile_headers(tw_standard_headers PRIVATE <algorithm> <cmath> <funct
 # Up to 24 files of a room are compiled as one, which costs a quarter of compiling each by itself: names of a room are
 # unique, those in anonymous namespaces too. OFF where one file's own diagnostics are wanted.
 option(TILEWRIGHT_UNITY "Compile several files of a room together" ON)
+# fmt reads its texts while it compiles each call, which costs a twentieth of the time to compile; it is on where files are
+# compiled one by one, as ./dev tidy does, and with sanitizers.
+if(TILEWRIGHT_UNITY AND NOT TILEWRIGHT_SANITIZE)
+  add_compile_definitions("FMT_CONSTEVAL=")
+endif()
 # Files whose names stand for other things elsewhere in their room: `using namespace tir` beside relay, constants of
 # one precision beside another's.
 # fmt, which is configured where it is compiled. And a parser that recurses: inlining across files would make its frames larger than the depth it allows has room for.

@@ -3,7 +3,7 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 configure_file(${CMAKE_SOURCE_DIR}/tests/test_folders.h.in ${CMAKE_BINARY_DIR}/tests/test_folders.h @ONLY)
-# Four files of a folder are compiled together, as those of a room are: their names are unique within it.
+# Four files of a folder are compiled together, and with the options of a room: their names are unique within it.
 # GoogleTest's header costs each test file two seconds: it is compiled once for all of them.
 add_executable(tw_gtest_header EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/no_code.cc)
 target_link_libraries(tw_gtest_header PRIVATE GTest::gtest GTest::gtest_main)
@@ -32,6 +32,7 @@ function(tw_room_tests room)
     string(REPLACE "_main" "" name ${name})
     add_executable(${name} ${program})
     target_link_libraries(${name} PRIVATE tw_${room})
+    target_compile_options(${name} PRIVATE ${tw_plain_options})
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   endforeach()
 endfunction()
@@ -57,6 +58,7 @@ if(TARGET test_topi)
     add_executable(kernel_bench ${kernel_bench_sources})
     set_target_properties(kernel_bench PROPERTIES UNITY_BUILD ${TILEWRIGHT_UNITY})
     target_link_libraries(kernel_bench PRIVATE tw_driver)
+    target_compile_options(kernel_bench PRIVATE ${tw_plain_options})
     # The cost model chooses kernels, so the order it puts shapes in must be the order of their times.
     add_test(NAME bench.cost_model_ranks COMMAND kernel_bench --sweep all --seed 2 --count 60 --expect-rank 0.9)
     set_tests_properties(bench.cost_model_ranks PROPERTIES RUN_SERIAL TRUE)
