@@ -43,7 +43,7 @@ struct WideSelection {
     return index;
   }
   PrimExpr order(const PrimExpr& line, const PrimExpr& j, int lanes = 1) const {
-    const PrimExpr key = order_key(input(at(line, j), lanes, {}), element, p.ascending);
+    PrimExpr key = order_key(input(at(line, j), lanes, {}), element, p.ascending);
     if (element.bits == 64) return key;
     // Keys of less than 32 bits have zeros below.
     const PrimExpr wide = cast(kInt64.with_lanes(lanes), key);
