@@ -62,12 +62,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    const CLI::App* verb = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
-    std::vector<std::string> options;
-    for (const CLI::Option* option : verb->get_options())
-      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
-    return report(usage_error(e.what(), verb == &app ? "" : verb->get_name(), options,
-                              std::span(argv + 1, static_cast<size_t>(argc - 1))));
+    return report(usage_error(app, e.what(), argc, argv));
   }
   auto code = action();
   return code.ok() ? *code : report(code.error());

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/source/c_external.h"
 
-#include <algorithm>
-
 #include "base/format.h"
 #include "codegen/source/c_types.h"
 #include "codegen/source/c_weights.h"
@@ -10,12 +8,9 @@
 namespace tilewright::codegen {
 namespace {
 
-constexpr const char* kPackedParameters =
-    "void *args, int32_t *type_codes, int32_t num_args, void *out_value, int32_t *out_type_code, void *resource";
-
 // Calls a function; kTVMDLTensorHandle is 7, kTVMNullptr 4.
-constexpr const char* kCallHelper = R"(
-static int32_t tw_call(int32_t (*function)(PARAMETERS),
+std::string call_helper() {
+  return std::string("\nstatic int32_t tw_call(int32_t (*function)(") + kCPackedParameters + R"(),
                        const struct tw_tensor *tensors, union tw_value *values, int32_t *codes, int32_t count) {
   union tw_value result;
   int32_t i, result_code = 4;
@@ -25,6 +20,7 @@ static int32_t tw_call(int32_t (*function)(PARAMETERS),
 }
 
 )";
+}
 
 int dlpack_code(DataType dtype) {
   switch (dtype.code) {
@@ -70,6 +66,9 @@ std::string constant_name(const std::string& symbol, size_t i) { return format("
 
 }  // namespace
 
+const char* const kCPackedParameters =
+    "void *args, int32_t *type_codes, int32_t num_args, void *out_value, int32_t *out_type_code, void *resource";
+
 const char* const kCPackedTypes = R"(#ifndef TW_PACKED_TYPES
 #define TW_PACKED_TYPES
 /* A tensor as DLPack has it, and a value of a packed call. */
@@ -92,20 +91,18 @@ union tw_value {
 )";
 
 std::string c_external_declarations(const std::vector<CExternal>& externals) {
-  std::string out = kCPackedTypes, helper = kCallHelper;
-  const std::string mark = "PARAMETERS";
-  helper.replace(helper.find(mark), mark.size(), kPackedParameters);
+  std::string out = kCPackedTypes;
   for (const CExternal& e : externals) {
-    out += format("int32_t {}({});\n", e.symbol, kPackedParameters);
+    out += format("int32_t {}({});\n", e.symbol, kCPackedParameters);
     if (e.constants.empty()) continue;
-    out += format("int32_t __init_{}({});\n", e.symbol, kPackedParameters);
+    out += format("int32_t __init_{}({});\n", e.symbol, kCPackedParameters);
     for (size_t i = 0; i < e.constants.size(); ++i) {
       const Tensor& t = e.constants[i];
       plan::Param described{constant_name(e.symbol, i), t.dtype(), t.shape(), {}};
       out += c_weight(described, described.name, t);
     }
   }
-  return out + helper;
+  return out + call_helper();
 }
 
 std::string c_external_constants(const CExternal& external) {

@@ -17,6 +17,8 @@ struct CExternal {
   std::vector<Tensor> constants;
 };
 
+// The parameters of a packed function.
+extern const char* const kCPackedParameters;
 // A tensor as DLPack has it, and a value of a packed call. May appear several times in a file.
 extern const char* const kCPackedTypes;
 

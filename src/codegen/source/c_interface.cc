@@ -141,9 +141,6 @@ std::string map_functions(const CInterface& f) {
   return out;
 }
 
-constexpr const char* kPackedArguments =
-    "void *args, int32_t *type_codes, int32_t num_args, void *out_value, int32_t *out_type_code, void *resource";
-
 constexpr const char* kPackedData = R"(static void *tw_data(const void *args, int i) {
   const struct tw_tensor *tensor = ((const union tw_value *)args)[i].tensor;
   return (uint8_t *)tensor->data + tensor->byte_offset;
@@ -157,8 +154,8 @@ std::string packed_functions(const CInterface& f, const std::function<std::strin
   for (size_t i = 0; i < inputs; ++i) at.inputs.push_back(format("tw_data(args, {})", i));
   for (size_t i = 0; i < f.outputs.size(); ++i) at.outputs.push_back(format("tw_data(args, {})", inputs + i));
   at.pools = {"workspace.bytes"};
-  const std::string run = format("int32_t {}_run({})", f.prefix, kPackedArguments);
-  const std::string main = format("int32_t {}___tvm_main__({})", f.prefix, kPackedArguments);
+  const std::string run = format("int32_t {}_run({})", f.prefix, kCPackedParameters);
+  const std::string main = format("int32_t {}___tvm_main__({})", f.prefix, kCPackedParameters);
   return kCPackedTypes + std::string(kPackedData) +
          format(
              "/* The model as a packed function of its inputs, then its outputs; what they hold is not looked at. */\n"

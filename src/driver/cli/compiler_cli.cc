@@ -33,12 +33,7 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
   } catch (const CLI::Success& e) {  // --help
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    const CLI::App* verb = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
-    std::vector<std::string> options;
-    for (const CLI::Option* option : verb->get_options())
-      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
-    return fail(usage_error(e.what(), verb == &app ? "" : verb->get_name(), options,
-                            std::span(argv + 1, static_cast<size_t>(argc - 1))));
+    return fail(usage_error(app, e.what(), argc, argv));
   } catch (const std::bad_alloc&) {
     return fail(Diagnostic(ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"));
   } catch (const std::exception& e) {

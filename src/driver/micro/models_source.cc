@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "codegen/source/c_external.h"
 #include "driver/micro/project.h"
 
 namespace tilewright::driver {
@@ -130,9 +131,8 @@ class ModelSource {
   std::string packed_run() const {
     const size_t count = f_.inputs.size() + f_.outputs.size();
     std::string out = format("static int32_t {}_start(void) {{\n", f_.prefix);
-    out += format(
-        "  static struct packed_tensor tensors[{0}];\n  union packed_value values[{0}];\n  int32_t codes[{0}];\n",
-        std::max<size_t>(1, count));
+    out += format("  static struct tw_tensor tensors[{0}];\n  union tw_value values[{0}];\n  int32_t codes[{0}];\n",
+                  std::max<size_t>(1, count));
     for (size_t i = 0; i < count; ++i) {
       const bool input = i < f_.inputs.size();
       const size_t at = input ? i : i - f_.inputs.size();
@@ -149,22 +149,7 @@ class ModelSource {
   const LibraryInterface& f_;
 };
 
-constexpr const char* kPackedHelpers = R"(/* A tensor as DLPack has it, and a value of a packed call. */
-struct packed_tensor {
-  void *data;
-  int32_t device_type, device_id;
-  int32_t ndim;
-  uint8_t type_code, type_bits;
-  uint16_t type_lanes;
-  int64_t *shape, *strides;
-  uint64_t byte_offset;
-};
-union packed_value {
-  int64_t integer;
-  double number;
-  const struct packed_tensor *tensor;
-};
-static void pack(struct packed_tensor *to, const TVMAotTensor *from) {
+constexpr const char* kPackedHelpers = R"(static void pack(struct tw_tensor *to, const TVMAotTensor *from) {
   to->data = from->data;
   to->device_type = 1;
   to->device_id = 0;
@@ -215,7 +200,7 @@ Result<std::string> models_source(const ModelLibrary& library) {
          "#include <tvm/runtime/crt/aot_executor.h>\n#include <tvm/runtime/crt/module.h>\n\n"
          "#if defined(__GNUC__)\n#define ALIGNED(n) __attribute__((aligned(n)))\n#else\n#define "
          "ALIGNED(n)\n#endif\n\n" +
-         std::string(packed ? kPackedHelpers : "") + body +
+         (packed ? std::string(codegen::kCPackedTypes) + kPackedHelpers : std::string()) + body +
          format(
              "const TVMAotModel kTvmAotModels[] = {{\n{}}};\nconst int32_t kTvmAotModelCount = {};\n"
              "void TVMAotPlaceTensors(void) {{\n{}}}\n"
