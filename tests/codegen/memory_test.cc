@@ -154,7 +154,7 @@ TEST(Memory, FloatsBecomeWideIntegers) {
                               123456789012.75};
   auto filled = [](std::vector<double> v, double sign) {
     for (double& x : v) x *= sign;
-    while (v.size() % 8 != 0) v.push_back(v[v.size() % 5]);
+    for (size_t i = 0; v.size() % 8 != 0; ++i) v.push_back(v[i]);
     return v;
   };
   auto narrow = [](const std::vector<double>& v) { return std::vector<float>(v.begin(), v.end()); };
