@@ -140,6 +140,16 @@ TEST(DefaultPipeline, EveryPassCanBeLeftOut) {
   }
 }
 
+TEST(DefaultPipeline, WithoutFusionEachOperatorIsAGroup) {
+  PassContext context;
+  context.disabled = {"FuseOps"};
+  auto result = optimize(network(), context, plain_target());
+  ASSERT_TRUE(result.ok()) << result.error().str();
+  for (const auto& [operators, count] : groups_of(*result))
+    EXPECT_EQ(operators.find(' '), std::string::npos) << operators << ", " << count << " times";
+  for (const Expr& e : post_order(result->main())) EXPECT_EQ(called_op(e), nullptr) << "an operator outside of a group";
+}
+
 TEST(DefaultPipeline, EveryPrefixOfABisectionComputesTheSame) {
   auto expected = results(network());
   PassContext whole;

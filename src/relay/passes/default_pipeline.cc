@@ -61,6 +61,8 @@ Result<Module> optimize(const Module& module, PassContext& context, const Target
   std::vector<std::string> names = pass_names(all_passes());
   TW_TRY_STATUS(context.check_names(names));
   context.target = target;
+  // Kernels are made of groups: without FuseOps each operator is one by itself.
+  if (context.disabled.erase("FuseOps") > 0) TW_TRY_STATUS(context.set_config("relay.FuseOps.max_depth", int64_t{1}));
   return run_passes(module, default_pipeline(), context, user_passes);
 }
 
