@@ -8,6 +8,7 @@
 #include "codegen/kernel_cache.h"
 #include "compiler.h"
 #include "driver/cli/commands.h"
+#include "driver/crt_files.h"
 #include "driver/external_code/generators.h"
 #include "driver/function_metadata.h"
 #include "driver/functions.h"
@@ -159,6 +160,14 @@ void bind_pools(nb::module_& m) {
             return driver::write_function_library(functions, loops, path);
           }());
         });
+  // The C runtime's files, by their path in the classic stack's tree.
+  m.def("standalone_crt", [] {
+    nb::dict out;
+    for (const driver::CrtFile& file : driver::crt_files())
+      if (const std::string path = driver::classic_crt_path(file.path); !path.empty())
+        out[path.c_str()] = nb::bytes(file.bytes.data(), file.bytes.size());
+    return out;
+  });
   m.def("create_micro_project", [](const std::string& library, const std::string& folder, const std::string& platform,
                                    const std::map<std::string, std::string>& values, bool force) {
     unwrap([&] {

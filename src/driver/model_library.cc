@@ -170,19 +170,12 @@ Result<Files> graph_files(const Built& built, bool alone) {
   return files;
 }
 
-// The C runtime in a Model Library Format, as the classic stack's tree has it: all that the graph executor needs. Empty
-// for other files.
-std::string runtime_path(std::string_view path) {
-  if (path.starts_with("include/")) return format("runtime/{}", path);
-  for (const std::string_view part : {"src/common/", "src/graph_executor/", "src/page_allocator.c"})
-    if (path.starts_with(part)) return format("runtime/src/runtime/crt/{}", path.substr(4));
-  return {};
-}
-
+// The C runtime in a Model Library Format: all that the graph executor needs.
 void add_runtime(Files* files) {
   for (const CrtFile& file : crt_files())
-    if (const std::string path = runtime_path(file.path); !path.empty())
-      files->emplace_back(path, std::string(file.bytes));
+    for (const std::string_view part : {"include/", "src/common/", "src/graph_executor/", "src/page_allocator.c"})
+      if (file.path.starts_with(part))
+        files->emplace_back("runtime/" + classic_crt_path(file.path), std::string(file.bytes));
 }
 
 Status add_model(const Built& built, bool alone, std::map<std::string, std::string>* members) {
@@ -256,6 +249,11 @@ Result<json> function_memory(const std::vector<plan::Function>& functions) {
 }
 
 }  // namespace
+
+std::string classic_crt_path(std::string_view path) {
+  if (path.starts_with("include/")) return std::string(path);
+  return path.starts_with("src/") ? format("src/runtime/crt/{}", path.substr(4)) : std::string();
+}
 
 Status write_function_library(const Built& functions, const std::string& loops, const std::string& path) {
   return guarded([&]() -> Status {

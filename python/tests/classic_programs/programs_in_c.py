@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models in programs of C: ahead of time, options of platforms, the command line for devices."""
+import contextlib
+import io
+import json
 import os
 import pathlib
 import stat
+import subprocess
 import tempfile
 
 import numpy as np
@@ -290,6 +294,38 @@ def a_graph_by_a_session():
                 executor.set_input(**params)
                 executor.run(**given)
                 np.testing.assert_allclose(executor.get_output(0).numpy(), want, rtol=1e-5)
+
+
+@program
+def a_graph_by_a_session_node_by_node():
+    mod, inputs = two_inputs()
+    lib = graph_of(mod)
+    with tempfile.TemporaryDirectory() as folder, session_of(lib, folder) as session, contextlib.redirect_stdout(io.StringIO()) as printed:
+        executor = micro.create_local_debug_executor(lib.get_graph_json(), session.get_system_lib(), session.device, dump_root=folder)
+        executor.set_input(**lib.get_params())
+        executor.run(**inputs)
+        np.testing.assert_allclose(executor.get_output(0).numpy(), inputs["x"] + inputs["y"] ** 2, rtol=1e-5)
+        kernels = [n["name"] for n in json.loads(lib.get_graph_json())["nodes"] if n["op"] != "null"]
+        assert all(name[:12] in printed.getvalue() for name in kernels), printed.getvalue()
+        times = executor.run_individual(1)
+        assert sum(t[0] > 0 for t in times) == len(kernels)
+        dumped = os.listdir(executor.dump_path)
+        assert any("tensors" in name or name.endswith(".params") for name in dumped), dumped
+
+
+@program
+def sources_of_the_runtime():
+    folder = micro.get_standalone_crt_dir()
+    assert folder == micro.get_standalone_crt_dir()
+    with refusing(micro.CrtNotFoundError, "graph_executor"):
+        micro.get_standalone_crt_lib("utvm")
+    mod, _ = two_inputs()
+    with tempfile.TemporaryDirectory() as place:
+        micro.generate_project(micro.get_microtvm_template_projects("crt"), graph_of(mod), os.path.join(place, "project"))
+        sources = [source for part in ("common", "graph_executor") for source in pathlib.Path(micro.get_standalone_crt_lib(part)).glob("*.c")]
+        assert len(sources) > 2 and all(source.is_relative_to(folder) for source in sources)
+        for source in sources:  # with a project's configuration
+            subprocess.run(["gcc", "-std=c99", "-Wall", "-Werror", "-fsyntax-only", f"-I{folder}/include", f"-I{place}/project/include", str(source)], check=True)
 
 
 @program

@@ -7,9 +7,9 @@ from typing import Any
 
 from . import project_api
 from .model_library_format import UnsupportedInModelLibraryFormatError, export_model_library_format
-from .project import (GeneratedProject, TemplateProject, TemplateProjectError, UnsupportedPlatformError, generate_project, generate_project_from_mlf,
-                      get_microtvm_template_projects)
-from .session import Session, SessionTerminatedError, create_local_aot_executor, create_local_graph_executor
+from .project import (CrtNotFoundError, GeneratedProject, TemplateProject, TemplateProjectError, UnsupportedPlatformError, generate_project, generate_project_from_mlf,
+                      get_microtvm_template_projects, get_standalone_crt_dir, get_standalone_crt_lib)
+from .session import Session, SessionTerminatedError, create_local_aot_executor, create_local_debug_executor, create_local_graph_executor
 from .transport import Transport
 from .tuning import AutoTvmModuleLoader, autotvm_build_func
 
@@ -21,6 +21,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"micro has no '{name}'; instead: devices have projects, sessions and micro.create_local_aot_executor (docs/micro.md)")
 
 
-__all__ = ["AutoTvmModuleLoader", "GeneratedProject", "Session", "SessionTerminatedError", "TemplateProject", "TemplateProjectError", "Transport", "UnsupportedInModelLibraryFormatError",
-           "UnsupportedPlatformError", "autotvm_build_func", "create_local_aot_executor", "create_local_graph_executor", "export_model_library_format", "generate_project", "generate_project_from_mlf",
-           "get_microtvm_template_projects", "project_api"]
+__all__ = ["AutoTvmModuleLoader", "CrtNotFoundError", "GeneratedProject", "Session", "SessionTerminatedError", "TemplateProject", "TemplateProjectError", "Transport", "UnsupportedInModelLibraryFormatError",
+           "UnsupportedPlatformError", "autotvm_build_func", "create_local_aot_executor", "create_local_debug_executor", "create_local_graph_executor", "export_model_library_format", "generate_project", "generate_project_from_mlf",
+           "get_microtvm_template_projects", "get_standalone_crt_dir", "get_standalone_crt_lib", "project_api"]

@@ -2,11 +2,15 @@
 """Project templates, and the projects generated from them."""
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import pathlib
+import shutil
 import tempfile
 from typing import Any
 
+from ... import _core
 from .model_library_format import export_model_library_format
 from .project_api import client, server
 from .transport import Transport
@@ -20,6 +24,30 @@ class TemplateProjectError(Exception):
 
 class UnsupportedPlatformError(Exception):
     """No template has this name."""
+
+
+class CrtNotFoundError(Exception):
+    """The C runtime has no such part."""
+
+
+@functools.cache
+def get_standalone_crt_dir() -> str:
+    """A folder with the C runtime as the classic stack's tree has it (include, src/runtime/crt), which lasts as long as this process."""
+    folder = tempfile.mkdtemp(prefix="tilewright-crt-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for path, data in _core.standalone_crt().items():
+        file = pathlib.Path(folder, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    return folder
+
+
+def get_standalone_crt_lib(name: str) -> str:
+    """The sources of one part: "common", "graph_executor". CrtNotFoundError: there is no such part."""
+    parts = pathlib.Path(get_standalone_crt_dir(), "src/runtime/crt")
+    if name not in (known := sorted(p.name for p in parts.iterdir() if p.is_dir())):
+        raise CrtNotFoundError(f"the C runtime has no part '{name}'; it has {', '.join(known)}")
+    return str(parts / name)
 
 
 def get_microtvm_template_projects(platform: str) -> str:
@@ -87,7 +115,7 @@ class TemplateProject:
 
     def generate_project_from_mlf(self, model_library_format_path: str | os.PathLike[str], project_dir: str | os.PathLike[str], options: dict[str, Any] | None = None) -> GeneratedProject:
         given = _checked(options, self._info)
-        self._api_client.generate_project(str(pathlib.Path(model_library_format_path).resolve()), "", str(pathlib.Path(project_dir).resolve()), given)
+        self._api_client.generate_project(str(pathlib.Path(model_library_format_path).resolve()), get_standalone_crt_dir(), str(pathlib.Path(project_dir).resolve()), given)
         return GeneratedProject.from_directory(project_dir, given)
 
     def generate_project(self, module: Any, project_dir: str | os.PathLike[str], options: dict[str, Any] | None = None) -> GeneratedProject:
@@ -107,4 +135,5 @@ def generate_project_from_mlf(template_project_dir: str | os.PathLike[str], proj
     return TemplateProject.from_directory(template_project_dir).generate_project_from_mlf(mlf_path, project_dir, options)
 
 
-__all__ = ["GeneratedProject", "TemplateProject", "TemplateProjectError", "UnsupportedPlatformError", "generate_project", "generate_project_from_mlf", "get_microtvm_template_projects"]
+__all__ = ["CrtNotFoundError", "GeneratedProject", "TemplateProject", "TemplateProjectError", "UnsupportedPlatformError", "generate_project", "generate_project_from_mlf", "get_microtvm_template_projects",
+           "get_standalone_crt_dir", "get_standalone_crt_lib"]

@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 from ..contrib import graph_of_kernels
+from ..contrib.debugger.debug_executor import GraphModuleDebug
 from ..rpc.base import function
 from ..rpc.client import RPCSession
 from ..runtime.executor import AotModule
@@ -114,15 +115,25 @@ class GraphOnDevice(graph_of_kernels.GraphOfKernels):
         super().run()
 
 
-def create_local_graph_executor(graph_json_str: str, mod: Module, device: Any) -> GraphOnDevice:
-    """A graph that this side walks, and whose kernels and tensors are the device's: `mod` is session.get_system_lib(). Weights are inputs:
-    `set_input(**lib.get_params())`."""
+def _kernels(mod: Any) -> Module:
     library = mod if isinstance(mod, Module) else Module(mod)
     try:
         library.get_function("_lookup_linked_param")
     except AttributeError:
-        return GraphOnDevice(json.loads(graph_json_str), library, device)
+        return library
     raise ValueError("the weights are in the device's code, which a graph that is walked from here does not find: build without link-params")
 
 
-__all__ = ["Session", "SessionTerminatedError", "create_local_aot_executor", "create_local_graph_executor"]
+def create_local_graph_executor(graph_json_str: str, mod: Module, device: Any) -> GraphOnDevice:
+    """A graph that this side walks, and whose kernels and tensors are the device's: `mod` is session.get_system_lib(). Weights are inputs:
+    `set_input(**lib.get_params())`."""
+    return GraphOnDevice(json.loads(graph_json_str), _kernels(mod), device)
+
+
+def create_local_debug_executor(graph_json_str: str, mod: Module, device: Any, dump_root: str | None = None) -> GraphModuleDebug:
+    """Such a graph with the calls of the debug executor: `run` writes outputs and times of every node (the way to the device and back
+    included) below `dump_root`."""
+    return GraphModuleDebug(graph_of_kernels.create(graph_json_str, _kernels(mod), device, debug=True), device, graph_json_str, dump_root)
+
+
+__all__ = ["Session", "SessionTerminatedError", "create_local_aot_executor", "create_local_debug_executor", "create_local_graph_executor"]
