@@ -20,8 +20,9 @@ list(APPEND tw_plain_options ${tw_light_sanitizers})
 # it uses all the same.
 add_library(tw_standard_headers STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/no_code.cc)
 target_compile_options(tw_standard_headers PRIVATE ${tw_plain_options})
-target_precompile_headers(tw_standard_headers PRIVATE <algorithm> <cmath> <functional> <map> <memory> <numeric>
-                          <optional> <span> <string> <unordered_map> <variant> <vector>)
+target_precompile_headers(tw_standard_headers PRIVATE <algorithm> <array> <charconv> <chrono> <cmath> <cstring> <filesystem>
+                          <fstream> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <sstream>
+                          <string> <thread> <unordered_map> <unordered_set> <variant> <vector>)
 # Up to 24 files of a room are compiled as one, which costs a quarter of compiling each by itself: names of a room are
 # unique, those in anonymous namespaces too. OFF where one file's own diagnostics are wanted.
 option(TILEWRIGHT_UNITY "Compile several files of a room together" ON)
@@ -54,12 +55,25 @@ function(tw_room name)
   if(NOT sources)
     return()
   endif()
-  add_library(tw_${name} STATIC ${sources})
   set(together 24)
-  if(name STREQUAL "codegen")  # the macros of <elf.h>, which some of its files need, are names of LLVM's
-    set(together 12)
+  if(name STREQUAL "driver")  # the last to be compiled: in parts that end together, CLI11's readers in one of them
+    set(together 15)
+    set(others ${sources})
+    list(FILTER sources INCLUDE REGEX "/driver/cli/")
+    list(REMOVE_ITEM others ${sources})
+    list(APPEND sources ${others})
   endif()
+  add_library(tw_${name} STATIC ${sources})
   set_target_properties(tw_${name} PROPERTIES LINKER_LANGUAGE CXX UNITY_BUILD ${TILEWRIGHT_UNITY} UNITY_BUILD_BATCH_SIZE ${together})
+  # By folder: the macros of <elf.h> are names of LLVM's, and what has nothing of LLVM serves the compiler without it, too.
+  if(name STREQUAL "codegen")
+    set_target_properties(tw_codegen PROPERTIES UNITY_BUILD_MODE GROUP)
+    foreach(source ${sources})
+      string(REGEX MATCH "codegen/(llvm/emit_|llvm/|source/)?" group ${source})
+      string(MAKE_C_IDENTIFIER ${group} group)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    endforeach()
+  endif()
   target_include_directories(tw_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
   if(TILEWRIGHT_UNITY)  # a file that others include may have types of its own
     target_compile_options(tw_${name} PRIVATE -Wno-subobject-linkage)

@@ -4,10 +4,13 @@ find_package(GTest REQUIRED)
 include(GoogleTest)
 configure_file(${CMAKE_SOURCE_DIR}/tests/test_folders.h.in ${CMAKE_BINARY_DIR}/tests/test_folders.h @ONLY)
 # Four files of a folder are compiled together, and with the options of a room: their names are unique within it.
-# GoogleTest's header costs each test file two seconds: it is compiled once for all of them.
+# GoogleTest's header costs each test file two seconds: it is compiled once for all of them. Tests check the places that
+# they read in vectors, spans and texts.
+set(tw_test_definitions _GLIBCXX_ASSERTIONS)
 add_executable(tw_gtest_header EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/no_code.cc)
 target_link_libraries(tw_gtest_header PRIVATE GTest::gtest GTest::gtest_main)
 target_compile_options(tw_gtest_header PRIVATE ${tw_plain_options})
+target_compile_definitions(tw_gtest_header PRIVATE ${tw_test_definitions})
 target_precompile_headers(tw_gtest_header PRIVATE <gtest/gtest.h>)
 function(tw_room_tests room)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cc)
@@ -16,6 +19,7 @@ function(tw_room_tests room)
     target_link_libraries(test_${room} PRIVATE tw_${room} GTest::gtest GTest::gtest_main)
     set_target_properties(test_${room} PROPERTIES UNITY_BUILD ${TILEWRIGHT_UNITY} UNITY_BUILD_BATCH_SIZE 4)
     target_compile_options(test_${room} PRIVATE ${tw_plain_options})
+    target_compile_definitions(test_${room} PRIVATE ${tw_test_definitions})
     if(room STREQUAL "driver")  # most of whose tests build graphs: what they include for it is compiled once, too
       set_target_properties(test_driver PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
       target_precompile_headers(test_driver PRIVATE <gtest/gtest.h> ${CMAKE_SOURCE_DIR}/tests/driver/graphs.h)
