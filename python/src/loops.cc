@@ -159,7 +159,8 @@ nb::object wrap(const PrimExpr& e) {
     return nb::borrow(cls)(e->dtype.str(), static_cast<const tir::IntImmNode&>(*e).value);
   if (cls && e->kind == ExprKind::kFloatImm)
     return nb::borrow(cls)(e->dtype.str(), static_cast<const tir::FloatImmNode&>(*e).value);
-  return loop_instance(tir::kind_name(e->kind), e);
+  const bool is_size = e->kind == ExprKind::kVar && static_cast<const tir::VarNode&>(*e).is_size;
+  return loop_instance(is_size ? "SizeVar" : tir::kind_name(e->kind), e);
 }
 
 nb::list wrap_all(const std::vector<PrimExpr>& list) {
@@ -188,8 +189,8 @@ void bind_loops(nb::module_& m) {
       .def("__repr__", [](const PrimExpr& self) { return tir::to_text(self); });
   m.def(
       "prim_expr", [](nb::object object) { return wrap(prim_expr_of(object)); }, any);
-  m.def("prim_var", [](const std::string& name, const std::string& dtype) {
-    return wrap(tir::make_var(name, unwrap(parse_dtype(dtype))));
+  m.def("prim_var", [](const std::string& name, const std::string& dtype, bool is_size) {
+    return wrap(tir::make_var(name, unwrap(parse_dtype(dtype)), is_size));
   });
   m.def(
       "prim_const",

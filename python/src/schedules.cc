@@ -260,6 +260,11 @@ void bind_stages(nb::module_& m) {
           },
           any)
       .def("_import_llvm", [](const StageHandle& self, const std::string& text) { self.stage->import_llvm(text); })
+      .def_prop_ro("_has_code",
+                   [](const StageHandle& self) {
+                     return self.stage->tensorized_by() || self.stage->store_predicate() ||
+                            !self.stage->imports().empty();
+                   })
       .def("_singleton", [](const StageHandle& self) { return wrap_iter(unwrap(self.stage->singleton())); })
       .def_prop_ro("_single_loop",
                    [](const StageHandle& self) {

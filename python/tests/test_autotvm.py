@@ -174,6 +174,11 @@ class Autotvm(unittest.TestCase):
         for i in (0, 17, len(space) - 1):
             entity = space.get(i)
             self.assertEqual(str(ConfigEntity.from_json_dict(json.loads(json.dumps(entity.to_json_dict())))), str(entity))
+        self.assertEqual(space.get(5).get_flatten_feature().ndim, 1)
+        self.assertEqual(len(set(space.sample_ints(20))), 20)
+        from tilewright.classic.autotvm.tuner.model_based_tuner import knob2point, point2knob
+        self.assertEqual([knob2point(point2knob(i, space.dims), space.dims) for i in (0, 17, 383)], [0, 17, 383])
+        self.assertEqual(point2knob(17, [4, 2, 6, 8]), [1, 0, 2, 0])
         with self.assertRaises(ValueError):
             space.define_split("x", space.axis(8), policy="luck")
         with self.assertRaises(RuntimeError):

@@ -6,6 +6,7 @@ import tilewright.as_tvm  # noqa: F401  makes `import tvm` mean Tilewright
 import numpy as np
 import tvm
 from tvm import te, tir
+from tvm.script import tir as T
 
 
 def module_of(body, *params):
@@ -158,6 +159,145 @@ class Analyses(unittest.TestCase):
         around = {b.name: n for b, n in tir.analysis.detect_buffer_access_lca(chosen).items()}
         self.assertEqual(sorted(around), ["B", "M"])
         self.assertEqual([around[n].loop_var.name for n in "BM"], ["j", "j"])
+
+
+class Narrow(unittest.TestCase):
+    def kinds(self, rows, columns, bits):
+        """The dtypes of two loops over a matrix in one dimension."""
+        builder = tir.ir_builder.create()
+        a, b = (tir.decl_buffer([rows * columns], name=name) for name in "ab")
+        x, y = builder.buffer_ptr(a), builder.buffer_ptr(b)
+        with builder.for_range(0, rows, name="i") as i:
+            with builder.for_range(0, columns, name="j") as j:
+                y[i * columns + j] = x[i * columns + j] + 1
+        function = tir.transform.NarrowDataType(bits)(module_of(builder.get(), a, b))["main"]
+        return function.body.loop_var.dtype, function.body.body.loop_var.dtype
+
+    def test_where_all_values_fit(self):
+        wide = tir.const(2, "int64"), tir.const(2**16, "int64")
+        self.assertEqual(self.kinds(2, 2, 32), ("int32", "int32"))
+        self.assertEqual(self.kinds(wide[0], wide[0], 32), ("int32", "int32"))
+        self.assertEqual(self.kinds(wide[1], wide[1], 32), ("int64", "int64"))
+        self.assertEqual(self.kinds(te.size_var("m", "int64"), te.size_var("n", "int64"), 32), ("int64", "int64"))
+
+    def test_it_computes_the_same(self):
+        @T.prim_func
+        def clipped(a: T.Buffer[(128,), "float32"], b: T.Buffer[(130,), "float32"]):
+            for i, j in T.grid(T.int64(2), T.int64(65)):
+                if i * T.int64(65) + j < T.int64(128):
+                    b[i * T.int64(65) + j] = a[i * T.int64(65) + j] * T.float32(2)
+        module = tir.transform.NarrowDataType(32)(clipped)
+        self.assertEqual(module["clipped"].body.loop_var.dtype, "int32")
+        x, y = np.random.rand(128).astype("float32"), tvm.nd.array(np.zeros(130, "float32"))
+        tvm.build(module, target="llvm")["clipped"](tvm.nd.array(x), y)
+        np.testing.assert_array_equal(y.numpy(), np.concatenate([x * 2, [0, 0]]).astype("float32"))
+
+
+class Statements(unittest.TestCase):
+    def test_unsafe_selects(self):
+        builder, i = tir.ir_builder.create(), te.var("i")
+        data = builder.allocate("float32", 100, name="data", scope="global")
+
+        def rewritten(value):
+            return tir.transform.RewriteUnsafeSelect()(module_of(tir.Evaluate(value), i))["main"].body.value
+        one, other = tir.Select(i > 1, data[i - 1], 1.0), tir.Select(tir.Select(i > 1, data[i - 1], 1.0) > 0.0, data[i], 0.1)
+        choice = tvm.ir.Op.get("tir.if_then_else")
+        self.assertTrue(rewritten(one).op.same_as(choice))
+        self.assertTrue(rewritten(other).op.same_as(choice))
+        self.assertIsInstance(rewritten(tir.Select(tir.floordiv(i, 4) > 10, one, other)), tir.Select)
+        self.assertIsInstance(rewritten(tir.Select(i > 1, i + 1, i)), tir.Select)
+
+    def test_nothing_is_removed(self):
+        i, n, m = te.var("i"), te.var("n"), te.var("m")
+        data = tir.decl_buffer((n,), "int64")
+
+        def rest(statement):
+            return tir.transform.RemoveNoOp()(module_of(statement, data))["main"].body
+        idle = tir.For(i, 0, n, tir.ForKind.SERIAL, tir.IfThenElse(i < m, tir.Evaluate(m), tir.Evaluate(n)))
+        self.assertIsInstance(rest(idle), tir.Evaluate)
+        store = tir.BufferStore(data, tir.BufferLoad(data, [i]) + 1, [i + 1])
+        self.assertTrue(tvm.ir.structural_equal(rest(tir.SeqStmt([tir.Evaluate(0), tir.SeqStmt([store, idle])])), store))
+        self.assertIsInstance(rest(tir.For(i, 0, 0, tir.ForKind.SERIAL, store)), tir.Evaluate)
+        called = tir.Evaluate(tir.call_extern("int32", "rand"))
+        self.assertFalse(isinstance(rest(tir.SeqStmt([called, idle])), tir.SeqStmt))
+
+    def vectorized(self, emit, *params):
+        builder = tir.ir_builder.create()
+        data = builder.pointer("float32", name="data")
+        with builder.for_range(0, 4, kind="vectorize") as i:
+            emit(builder, data, i)
+        return tir.transform.VectorizeLoop()(module_of(builder.get(), data, *params))["main"].body
+
+    def test_vectors_of_statements(self):
+        def plain(builder, data, i):
+            data[i] = tir.const(1, "float32")
+        body = self.vectorized(plain)
+        self.assertIsInstance(body.indices[0], tir.Ramp)
+        self.assertIsInstance(body.value, tir.Broadcast)
+        x, n, kept = te.var("x"), te.var("n"), tir.Var("kept", "float32")
+
+        def branches(builder, data, i):
+            with builder.if_scope(x < n):
+                data[i] = data[i] + 1.0
+            with builder.else_scope():
+                with builder.if_scope(i < n):
+                    data[i] = 2.0
+        body = self.vectorized(branches, x, n)
+        self.assertEqual((type(body.then_case.value), body.then_case.value.dtype), (tir.Add, "float32x4"))
+        self.assertIsInstance(body.else_case, tir.For)  # a condition of each element: there are no masks
+
+        def let(builder, data, i):
+            builder.emit(lambda body: tir.LetStmt(kept, data[i] + 1.0, body))
+            data[i] = kept + 2.0
+        self.assertEqual(self.vectorized(let).value.dtype, "float32x4")
+
+    def test_vectors_compute_the_same(self):
+        a, b = tir.decl_buffer((4, 16), name="a"), tir.decl_buffer((4, 16), name="b")
+        builder = tir.ir_builder.create()
+        x, y = builder.buffer_ptr(a), builder.buffer_ptr(b)
+        with builder.for_range(0, 4) as i:
+            with builder.for_range(0, 16, kind="vectorize") as j:
+                y[i, j] = tir.if_then_else(i > 1, x[i, j] * 2.0, x[3 - i, 15 - j])
+        module = tir.transform.VectorizeLoop()(module_of(builder.get(), a, b))
+        data, out = np.random.rand(4, 16).astype("float32"), tvm.nd.array(np.zeros((4, 16), "float32"))
+        tvm.build(module, target="llvm")["main"](tvm.nd.array(data), out)
+        np.testing.assert_array_equal(out.numpy(), np.where(np.arange(4)[:, None] > 1, data * 2, data[::-1, ::-1]))
+
+    def test_truncated_remainders(self):
+        a, b = te.var("a"), te.var("b")
+        self.assertIsInstance(tir.truncmod(a, b), tir.Mod)
+        self.assertTrue(tir.Mod(a, b).a.same_as(a))
+        self.assertEqual(int(tir.truncmod(tir.const(-7, "int32"), tir.const(3, "int32"))), -1)
+        known = tvm.arith.Analyzer()
+        known.update(a, tvm.arith.ConstIntBound(-10, 9))
+        known.update(b, tvm.arith.ConstIntBound(4, 6))
+        bound = known.const_int_bound(tir.truncmod(a, b))
+        self.assertEqual((bound.min_value, bound.max_value), (-5, 5))
+        x, y = tir.decl_buffer((9,), "int32"), tir.decl_buffer((9,), "int32")
+        values = np.arange(-4, 5).astype("int32")
+        want = np.fmod(values, 3) + 10 * np.fmod(values, np.arange(9) - 10)
+        for target in ("llvm", "stackvm"):
+            out = tvm.nd.array(np.zeros(9, "int32"))
+            made = tvm.build(tir.PrimFunc([x, y], remainders(x, y)), target=target)
+            made(tvm.nd.array(values), out)
+            np.testing.assert_array_equal(out.numpy(), want)
+
+    def test_what_is_known_of_sizes(self):
+        known, n, m, x, y = tvm.arith.Analyzer(), te.size_var("n"), te.size_var("m"), te.var("x"), te.var("y")
+        self.assertTrue(known.can_prove(n + m * 2 >= 0))
+        self.assertTrue(known.can_prove(n * m + 3 > 0))
+        self.assertFalse(known.can_prove(x + m >= 0))
+        self.assertEqual(known.const_int_bound(n + 1).min_value, 1)
+        self.assertIsInstance((n + 1).a, tir.SizeVar)
+        tvm.ir.assert_structural_equal(known.rewrite_simplify(x - (y + x)), 0 - y)
+
+
+def remainders(x, y):
+    builder = tir.ir_builder.create()
+    source, to = builder.buffer_ptr(x), builder.buffer_ptr(y)
+    with builder.for_range(0, 9) as i:
+        to[i] = tir.truncmod(source[i], 3) + 10 * tir.truncmod(source[i], i - 10)
+    return builder.get()
 
 
 if __name__ == "__main__":

@@ -125,12 +125,15 @@ Result<plan::Function> described(const LoweredFunction& f, std::span<const tir::
   for (const PrimExpr& s : f.lowered.sizes) out.sizes.push_back(static_cast<const tir::VarNode&>(*s).name);
   uint32_t scalars = 0;
   size_t tensors = 0;
-  for (const bool scalar : f.scalar) {
+  std::vector<bool> kinds = f.scalar;
+  if (f.lowered.returns) kinds.push_back(false);
+  for (const bool scalar : kinds) {
     plan::FunctionArgument argument;
     argument.scalar = scalar;
     if (scalar) {
       argument.name = out.sizes[scalars];
-      argument.dtype = f.lowered.sizes[scalars]->dtype.is_float() ? kFloat64 : kInt64;
+      const bool number = scalars < f.lowered.numbers.size() && f.lowered.numbers[scalars];
+      argument.dtype = f.lowered.sizes[scalars]->dtype.is_float() ? kFloat64 : number ? kInt32 : kInt64;
       argument.size = scalars++;
     } else {
       const te::Lowered::Argument& tensor = f.lowered.arguments[tensors++];
@@ -141,6 +144,7 @@ Result<plan::Function> described(const LoweredFunction& f, std::span<const tir::
     }
     out.arguments.push_back(std::move(argument));
   }
+  if (f.lowered.returns) out.arguments.back().returned = true;
   for (uint32_t i = 0; i < kernels.size(); ++i) out.kernels.push_back({first + i, static_cast<bool>(kernels[i].tid)});
   for (const te::Lowered::Workspace& w : f.lowered.workspaces) {
     const auto bytes = static_cast<int64_t>(w.buffer->dtype.bytes());

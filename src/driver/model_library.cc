@@ -225,10 +225,12 @@ Status write_members(std::map<std::string, std::string> members, const json& met
 Result<json> function_memory(const std::vector<plan::Function>& functions) {
   json memory = json::object();
   for (const plan::Function& f : functions) {
-    if (!f.sizes.empty() || !f.calls.empty() || f.tensors.size() != f.arguments.size())
+    if (!f.sizes.empty() || !f.calls.empty() || f.returns() || f.tensors.size() != f.arguments.size())
       return Diagnostic(ErrorCode::kUnsupportedModel,
                         format("the function '{}' has {}, which the C runtime's functions have not", f.name,
-                               f.calls.empty() ? "sizes that a call gives" : "calls of other functions"),
+                               f.returns()       ? "a result"
+                               : f.calls.empty() ? "sizes that a call gives"
+                                                 : "calls of other functions"),
                         {}, "give its tensors fixed shapes");
     json arguments = json::array();
     for (const plan::FunctionArgument& a : f.arguments) {

@@ -28,12 +28,17 @@ class LibraryFunctions::Call {
 
   // Sizes first, since other dimensions may depend on them.
   Status take(const Arguments& args) {
-    if (args.size() != function_.arguments.size())
-      return wrong(format("{} arguments were given, and it takes {}", args.size(), function_.arguments.size()),
+    const size_t taken = function_.arguments.size() - (function_.returns() ? 1 : 0);
+    if (args.size() != taken)
+      return wrong(format("{} arguments were given, and it takes {}", args.size(), taken),
                    "'tilewright inspect' shows what they are");
     sizes_.assign(function_.sizes.size(), -1);
     for (size_t i = 0; i < args.size(); ++i) TW_TRY_STATUS(take_sizes(args, i));
     for (uint32_t i : function_.tensors) {
+      if (function_.arguments[i].returned) {
+        data_.push_back(&returned_), data_bytes_.push_back(sizeof returned_);
+        continue;
+      }
       const DLTensor* tensor = TW_TRY(args.tensor(i));
       TW_TRY_STATUS(check(i, tensor));
       data_.push_back(data_of(*tensor));
@@ -67,6 +72,17 @@ class LibraryFunctions::Call {
     return Ok{};
   }
 
+  // What the function returned.
+  Value result() const {
+    if (!function_.returns()) return {};
+    const DataType t = function_.arguments.back().dtype;
+    if (t == kFloat32) return Value(double{std::bit_cast<float>(static_cast<uint32_t>(returned_))});
+    if (t == kFloat64) return Value(std::bit_cast<double>(returned_));
+    const int unused = 64 - t.bits;
+    const uint64_t high = returned_ << unused;
+    return Value(t.is_uint() ? static_cast<int64_t>(high >> unused) : static_cast<int64_t>(high) >> unused);
+  }
+
   bool is_parallel() const {
     return std::any_of(function_.kernels.begin(), function_.kernels.end(), [](const auto& k) { return k.parallel; });
   }
@@ -90,6 +106,10 @@ class LibraryFunctions::Call {
     const plan::FunctionArgument& a = function_.arguments[i];
     if (a.scalar && a.dtype == kFloat64) {
       sizes_[a.size] = std::bit_cast<int64_t>(TW_TRY(args.number(i)));
+      return Ok{};
+    }
+    if (a.scalar && a.dtype == kInt32) {
+      sizes_[a.size] = TW_TRY(args.integer(i));
       return Ok{};
     }
     if (a.scalar) return set_size(a.size, TW_TRY(args.integer(i)), format("argument '{}'", a.name));
@@ -208,6 +228,7 @@ class LibraryFunctions::Call {
   const Artifact& artifact_;
   ThreadTeam* team_ = nullptr;
   std::vector<int64_t> sizes_;
+  uint64_t returned_ = 0;  // the first bytes of it
   std::vector<void*> data_;
   std::vector<uint64_t> data_bytes_;
   std::vector<Place> places_;
@@ -261,13 +282,13 @@ FunctionRef LibraryFunctions::find(const std::string& name) const {
                          if (!lock.owns_lock()) {
                            Arena own;
                            TW_TRY_STATUS(call.run(nullptr, &own));
-                           return Value();
+                           return call.result();
                          }
                          const int threads = default_thread_count();
                          if (call.is_parallel() && threads > 1 && !team->threads)
                            team->threads = std::make_unique<ThreadTeam>(threads, 100);
                          TW_TRY_STATUS(call.run(call.is_parallel() ? team->threads.get() : nullptr, &team->arena));
-                         return Value();
+                         return call.result();
                        });
 }
 

@@ -157,8 +157,9 @@ void finish_parameters(const std::vector<tir::Buffer>& arguments, Lowered* out) 
       const PrimExpr given = tir::load(sizes, tir::make_int(static_cast<int64_t>(i)));
       const DataType dtype = out->size_values[i]->dtype;
       k.body = tir::let_stmt(out->size_values[i],
-                             dtype.is_float()
-                                 ? tir::cast(dtype, tir::reinterpret(kFloat64, given))
+                             dtype.is_float() ? tir::cast(dtype, tir::reinterpret(kFloat64, given))
+                             : i < out->numbers.size() && out->numbers[i]
+                                 ? tir::cast(kInt64, tir::cast(out->sizes[i]->dtype, given))
                                  : tir::min(tir::max(given, tir::make_int(0)), tir::make_int(plan::kMaxFunctionSize)),
                              k.body);
     }

@@ -20,6 +20,9 @@ void finish_parameters(const std::vector<tir::Buffer>& arguments, Lowered* out);
 // returned. And the variable that has its value in kernels: int64, or the float itself.
 std::optional<Diagnostic> check_scalar(const tir::PrimExpr& var);
 tir::PrimExpr scalar_value(const tir::PrimExpr& var);
+// The function with memory of one element as its last parameter, which gets what it returns; the function itself if it
+// returns nothing. Errors: InvalidArgument (it returns out of a loop, or values of two dtypes).
+Result<tir::BlockFunction> with_result(const tir::BlockFunction& function, bool* has_result);
 std::string kernel_name(const std::string& function, const Lowered& out);
 
 }  // namespace tilewright::te

@@ -45,6 +45,8 @@ struct Lowered {
     std::vector<Value> args;
   };
   std::vector<Call> calls;
+  bool returns = false;              // the last argument is memory of one element, which a call returns
+  std::vector<bool> numbers;         // for each of `sizes` whether it is any number, no size; empty: none is
   std::vector<std::string> imports;  // LLVM IR to link into the library
   // Device threads that loops are bound to. Such loops run as ordinary ones here; kernels with them cannot be built.
   std::vector<std::string> bound;

@@ -33,17 +33,36 @@ std::vector<PrimExpr> sizes_of(const tir::BlockFunction& f) {
   return out;
 }
 
+// The variables of the memory's extents, which are never negative.
+std::unordered_set<const tir::ExprNode*> extents_of(const tir::BlockFunction& f) {
+  std::unordered_set<const tir::ExprNode*> out;
+  auto visit = [&](const tir::ArrayNode& array) {
+    for (const PrimExpr& d : array.shape) tir::for_each_expr(d, [&](const PrimExpr& e) { out.insert(e.get()); });
+  };
+  for (const auto& p : f.params)
+    if (p.array) visit(*p.array);
+  tir::for_each_stmt(f.body, [&](const tir::Stmt& s) {
+    if (const auto* n = tir::as<tir::BlockNode>(s))
+      for (const Ref<Node>& m : n->memory) visit(static_cast<const tir::ArrayNode&>(*m));
+  });
+  return out;
+}
+
 }  // namespace
 
-Result<Lowered> lower(const tir::BlockFunction& f) {
+Result<Lowered> lower(const tir::BlockFunction& function) {
   Lowered out;
+  const tir::BlockFunction f = TW_TRY(with_result(function, &out.returns));
+  const auto extents = extents_of(f);
   Scopes scopes;
   std::vector<std::pair<PrimExpr, PrimExpr>> sizes;
   for (const PrimExpr& s : sizes_of(f)) {
     if (auto no_scalar = check_scalar(s)) return (*std::move(no_scalar)).at(format("function {}", f.name));
     out.sizes.push_back(s);
     out.size_values.push_back(scalar_value(s));
-    if (s->dtype.is_int()) scopes.add(out.size_values.back(), {0, plan::kMaxFunctionSize});
+    const bool size = extents.contains(s.get()) || static_cast<const tir::VarNode&>(*s).is_size;
+    out.numbers.push_back(s->dtype.is_int() && !size);
+    if (s->dtype.is_int() && size) scopes.add(out.size_values.back(), {0, plan::kMaxFunctionSize});
     sizes.emplace_back(s, out.size_values.back());
   }
   Flatten flatten(scopes, sizes, format("function {}", f.name), [&](const tir::ArrayNode& a, const PrimExpr& n) {

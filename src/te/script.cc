@@ -116,6 +116,7 @@ class ScriptPrinter {
     if (n.kind == ExprKind::kMin || n.kind == ExprKind::kMax)
       return format("T.{}({}, {})", n.kind == ExprKind::kMin ? "min" : "max", expr(n.a), expr(n.b));
     if (n.kind == ExprKind::kDiv && !n.a->dtype.is_float()) return format("T.truncdiv({}, {})", expr(n.a), expr(n.b));
+    if (n.kind == ExprKind::kMod) return format("T.truncmod({}, {})", expr(n.a), expr(n.b));
     for (const auto& row : tir::kOperators) {
       if (row.kind != n.kind) continue;
       // With two literal operands Python would compute the result itself.
@@ -309,6 +310,7 @@ class ScriptPrinter {
 
   void extern_call(const tir::CallExternNode& n, int depth) {
     if (n.name == tir::kEvaluate) return line(depth, format("T.evaluate({})", expr(n.args[0].value)));
+    if (n.name == tir::kReturn) return line(depth, format("T.evaluate(T.ret({}))", expr(n.args[0].value)));
     std::string args;
     for (const tir::ExternArgument& a : n.args) {
       const auto* read = a.address ? tir::as<tir::ReadNode>(a.value) : nullptr;

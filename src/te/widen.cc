@@ -16,6 +16,7 @@ bool is_index_arithmetic(ExprKind kind) {
     case ExprKind::kSub:
     case ExprKind::kMul:
     case ExprKind::kDiv:
+    case ExprKind::kMod:
     case ExprKind::kFloorDiv:
     case ExprKind::kFloorMod:
     case ExprKind::kMin:

@@ -34,6 +34,8 @@ inline const ArrayNode* array_of(const Ref<Node>& source) { return dynamic_cast<
 
 // The name of a call that evaluates its argument and has no effect: what scripts write as T.evaluate(x).
 inline constexpr const char* kEvaluate = "tir.evaluate";
+// The name of a call that ends the function with its argument as the result: T.ret(x).
+inline constexpr const char* kReturn = "tir.ret";
 
 // A function whose parameters are arrays and sizes in any order; free variables in shapes are sizes as well.
 struct BlockFunction {

@@ -53,6 +53,7 @@ class Bounds {
     if (auto c = as_const_int(e)) return arith::Interval::point(*c);
     for (const auto& [var, range] : ranges_)
       if (var == e) return range;
+    if (const auto* n = as<VarNode>(e); n && n->is_size) return {0, values_of(e->dtype).hi};
     if (is_binary(e->kind)) return operation(static_cast<const BinaryNode&>(*e));
     if (const auto* n = as<CastNode>(e); n && (n->value->dtype.is_integral() || n->value->dtype.is_bool())) {
       const arith::Interval inner = of(n->value), all = values_of(e->dtype);
@@ -71,12 +72,13 @@ class Bounds {
       case ExprKind::kAdd:
         return arith::add(of(n.a), of(n.b));
       case ExprKind::kSub:
-        if (const BinaryNode* divisor = truncated_product(n)) return remainder(of(n.a), of(divisor->b));
         return arith::sub(of(n.a), of(n.b));
       case ExprKind::kMul:
         return arith::mul(of(n.a), of(n.b));
       case ExprKind::kDiv:
         return divided(of(n.a), of(n.b), truncated);
+      case ExprKind::kMod:
+        return remainder(of(n.a), of(n.b));
       case ExprKind::kFloorDiv:
         return divided(of(n.a), of(n.b), arith::floor_div);
       case ExprKind::kFloorMod:
@@ -100,14 +102,6 @@ class Bounds {
     if (n.kind == ExprKind::kShiftLeft && b.lo >= 0 && b.hi < 62)
       return arith::mul(a, {int64_t{1} << b.lo, int64_t{1} << b.hi});
     return values_of(n.dtype);
-  }
-  // Recognises a - (a / b) * b, the remainder of truncating division.
-  static const BinaryNode* truncated_product(const BinaryNode& n) {
-    const auto* product = n.b->kind == ExprKind::kMul ? as<BinaryNode>(n.b) : nullptr;
-    const auto* quotient = product && product->a->kind == ExprKind::kDiv ? as<BinaryNode>(product->a) : nullptr;
-    if (!quotient || quotient->a != n.a) return nullptr;
-    const auto number = as_const_int(product->b), divisor = as_const_int(quotient->b);
-    return quotient->b == product->b || (number && number == divisor) ? quotient : nullptr;
   }
   std::span<const VariableRange> ranges_;
 };

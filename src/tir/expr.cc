@@ -161,6 +161,7 @@ PrimExpr fold_integer(ExprKind kind, DataType result, const PrimExpr& a, const P
     case ExprKind::kFloorDiv:
       if (v == 1) return a;
       break;
+    case ExprKind::kMod:
     case ExprKind::kFloorMod:
       if (v == 1) return constant(type, 0);
       break;
@@ -237,7 +238,7 @@ PrimExpr make_const(DataType dtype, double value) {
   return make_int(float_to_integer(dtype.is_bool() ? dtype : (value < 0 ? kInt64 : kUInt64), value), dtype);
 }
 
-PrimExpr make_var(std::string name, DataType dtype) { return make_node<VarNode>(std::move(name), dtype); }
+PrimExpr make_var(std::string name, DataType t, bool size) { return make_node<VarNode>(std::move(name), t, size); }
 
 PrimExpr binary(ExprKind kind, PrimExpr a, PrimExpr b) {
   TW_ICHECK(is_binary(kind), kind_name(kind));

@@ -14,10 +14,10 @@ namespace tilewright::tir {
 // give bool. Integers wrap. Undefined: an integer divided by zero, the smallest integer by -1, a shift by the width or
 // more. Floats: Min(a, b) is a < b ? a : b and Max(a, b) is a > b ? a : b, so the second operand where either is NaN
 // (x86's minps/maxps): max(0, x) keeps a NaN in x. Generated code may fuse a product and the sum that takes it.
-// FloorDiv, FloorMod, bits and shifts are for integers only.
+// Div truncates integers, and Mod is its remainder. Mod, FloorDiv, FloorMod, bits and shifts are for integers only.
 // clang-format off
 #define TW_TIR_BINARY(X)                                                                                  \
-  X(Add) X(Sub) X(Mul) X(Div) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) \
+  X(Add) X(Sub) X(Mul) X(Div) X(Mod) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) \
   X(And) X(Or) X(BitAnd) X(BitOr) X(BitXor) X(ShiftLeft) X(ShiftRight)
 #define TW_TIR_OTHER(X) \
   X(IntImm) X(FloatImm) X(Var) X(Not) X(Select) X(Cast) X(Reinterpret) X(Load) X(Read) X(Ramp) X(Broadcast) X(Shuffle) X(Call) X(Extern) \
@@ -74,8 +74,9 @@ class FloatImmNode : public ExprNode {
 };
 class VarNode : public ExprNode {
  public:
-  VarNode(std::string n, DataType d) : ExprNode(ExprKind::kVar, d), name(std::move(n)) {}
+  VarNode(std::string n, DataType d, bool s) : ExprNode(ExprKind::kVar, d), name(std::move(n)), is_size(s) {}
   const std::string name;
+  const bool is_size;  // a size, which is never negative
 };
 class BinaryNode : public ExprNode {
  public:
@@ -208,7 +209,7 @@ const T* as(const PrimExpr& e) {
 PrimExpr make_int(int64_t value, DataType dtype = kInt64);
 PrimExpr make_float(double value, DataType dtype = kFloat32);
 PrimExpr make_const(DataType dtype, double value);  // broadcast when dtype has lanes
-PrimExpr make_var(std::string name, DataType dtype = kInt64);
+PrimExpr make_var(std::string name, DataType dtype = kInt64, bool is_size = false);
 PrimExpr binary(ExprKind kind, PrimExpr a, PrimExpr b);  // a scalar operand is broadcast to the other's lanes
 PrimExpr operator+(const PrimExpr& a, const PrimExpr& b);
 PrimExpr operator-(const PrimExpr& a, const PrimExpr& b);

@@ -83,8 +83,9 @@ class Multiples {
         return quotient(a, b, false);
       case ExprKind::kFloorDiv:
         return quotient(a, b, true);
+      case ExprKind::kMod:
       case ExprKind::kFloorMod:
-        return remainder(a, b);
+        return remainder(a, b, n.kind == ExprKind::kFloorMod);
       default:
         return anything();
     }
@@ -96,11 +97,13 @@ class Multiples {
     if (a.base % b.base != 0 && (!down || b.base < 0)) return anything();
     return normal(a.coefficient / b.base, arith::floor_div(a.base, b.base));
   }
-  static ModularSet remainder(ModularSet a, ModularSet b) {
+  // A truncated remainder differs from the other by 0 or the divisor, so that only what the divisor's multiples leave
+  // is known of it; of a multiple both are 0.
+  static ModularSet remainder(ModularSet a, ModularSet b, bool down) {
     if (b.coefficient != 0 || b.base <= 0 || b.base > kMost) return anything();
     const int64_t step = std::gcd(a.coefficient, b.base);
     if (step == 0) return anything();
-    if (a.coefficient % b.base == 0) return {0, arith::floor_mod(a.base, b.base)};
+    if (a.coefficient % b.base == 0 && (down || a.base % b.base == 0)) return {0, arith::floor_mod(a.base, b.base)};
     return normal(step, a.base);
   }
   std::span<const VariableMultiples> known_;

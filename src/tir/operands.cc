@@ -38,7 +38,8 @@ Result<DataType> common(DataType a, DataType b) {
 Status refuse_constant(ExprKind kind, const PrimExpr& b) {
   const auto number = b->dtype.is_integral() ? as_const_int(b) : std::nullopt;
   if (!number) return Ok{};
-  const bool divides = kind == ExprKind::kDiv || kind == ExprKind::kFloorDiv || kind == ExprKind::kFloorMod;
+  const bool divides =
+      kind == ExprKind::kDiv || kind == ExprKind::kMod || kind == ExprKind::kFloorDiv || kind == ExprKind::kFloorMod;
   if (divides && *number == 0)
     return Diagnostic(ErrorCode::kInvalidArgument, "Divide by zero", kind_name(kind), "give a divisor that is not 0");
   const bool shifts = kind == ExprKind::kShiftLeft || kind == ExprKind::kShiftRight;

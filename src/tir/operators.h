@@ -33,13 +33,14 @@ inline constexpr OperatorRow kOperators[] = {
     {ExprKind::kFloorMod, "%", 10},
     {ExprKind::kMin, nullptr, kPrimaryPrecedence},
     {ExprKind::kMax, nullptr, kPrimaryPrecedence},
+    {ExprKind::kMod, nullptr, kPrimaryPrecedence},
 };
 // Words that cannot name variables or buffers; dtype and intrinsic names cannot either.
 inline constexpr const char* kReservedWords[] = {
-    "func",     "for",   "from",        "extent",     "let",       "alloc",    "if",     "else",     "pass",
-    "or",       "and",   "not",         "min",        "max",       "true",     "false",  "inf",      "nan",
-    "select",   "cast",  "reinterpret", "ramp",       "broadcast", "shuffle",  "mask",   "readonly", "align",
-    "register", "stack", "threads",     "vectorized", "unrolled",  "parallel", "extern", "call",     "address",
+    "func",        "for",      "from",      "extent",  "let",  "alloc",    "if",       "else",     "pass",   "or",
+    "and",         "not",      "min",       "max",     "true", "false",    "inf",      "nan",      "select", "cast",
+    "reinterpret", "ramp",     "broadcast", "shuffle", "mask", "readonly", "align",    "register", "stack",  "threads",
+    "vectorized",  "unrolled", "parallel",  "extern",  "call", "address",  "truncmod",
 };
 
 }  // namespace tilewright::tir

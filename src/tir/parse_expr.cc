@@ -250,9 +250,10 @@ PrimExpr ExprParser::plain_call(std::string_view name) {
     if (args.size() != 3) fail("select takes a condition and two values");
     return made<SelectNode>(args[0], args[1], args[2]);
   }
-  if (name == "min" || name == "max") {
+  if (name == "min" || name == "max" || name == "truncmod") {
     if (args.size() != 2) fail(format("{} takes two values", name));
-    return made<BinaryNode>(name == "min" ? ExprKind::kMin : ExprKind::kMax, args[0]->dtype, args[0], args[1]);
+    const ExprKind kind = name == "min" ? ExprKind::kMin : name == "max" ? ExprKind::kMax : ExprKind::kMod;
+    return made<BinaryNode>(kind, args[0]->dtype, args[0], args[1]);
   }
   for (int i = 0; i <= static_cast<int>(Intrinsic::k_if_then_else); ++i) {
     Intrinsic op = static_cast<Intrinsic>(i);

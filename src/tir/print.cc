@@ -221,7 +221,8 @@ class Printer {
 
   void binary_expr(const BinaryNode& n, int outer) {
     const OperatorRow& row = operator_row(n.kind);
-    if (!row.token) return call(n.kind == ExprKind::kMin ? "min" : "max", {n.a, n.b});
+    if (!row.token)
+      return call(n.kind == ExprKind::kMin ? "min" : n.kind == ExprKind::kMax ? "max" : "truncmod", {n.a, n.b});
     const bool parens = outer > row.precedence;
     if (parens) out += "(";
     expr(n.a, row.precedence);

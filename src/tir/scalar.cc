@@ -55,6 +55,9 @@ bool integer_binary(ExprKind kind, DataType dtype, int64_t a, int64_t b, int64_t
     case ExprKind::kDiv:
       if (no_quotient) return false;
       return wrapped(is_unsigned ? ua / ub : static_cast<uint64_t>(a / b));
+    case ExprKind::kMod:
+      if (no_quotient) return false;
+      return wrapped(is_unsigned ? ua % ub : static_cast<uint64_t>(a % b));
     case ExprKind::kFloorDiv:
       if (no_quotient) return false;
       return wrapped(is_unsigned ? ua / ub : static_cast<uint64_t>(arith::floor_div(a, b)));

@@ -90,6 +90,7 @@ bool operator_takes(ExprKind kind, DataType t) {
     case ExprKind::kGT:
     case ExprKind::kGE:
       return is_number(t);
+    case ExprKind::kMod:
     case ExprKind::kFloorDiv:
     case ExprKind::kFloorMod:
     case ExprKind::kShiftLeft:

@@ -120,7 +120,7 @@ struct WinogradKernel {
                         },
                         [&](int i, int j, PrimExpr value) {
                           const int64_t phase = y * l.across.phases(j) + x;
-                          const int64_t place = (i * l.across.transform.products() + j) * l.data_stride +
+                          const int64_t place = (i * l.across.products() + j) * l.data_stride +
                                                 phase * (l.ic_blocks * l.slots * c.block_tiles * stored);
                           return store(scratch, ramp(to + place, 1, stored),
                                        reinterpret(vector.with_lanes(stored), value));
@@ -302,7 +302,7 @@ struct WinogradKernel {
   // Transforms one tile of products, from scratch element `from` on, to the pixels at (h0, w0) of a plane.
   Stmt transform_result_tile(const PrimExpr& n, const PrimExpr& oc, const PrimExpr& plane, const PrimExpr& h0,
                              const PrimExpr& w0, const PrimExpr& from, const PrimExpr& out_at) const {
-    const WinogradTransform &down_axis = l.down.transform, &across_axis = l.across.transform;
+    const WinogradTransform &down_axis = *l.down.transform, &across_axis = *l.across.transform;
     return transform_tile(
         down_axis.result, across_axis.result, vector,
         [&](int i, int j) { return scratch_at(from + (i * across_axis.products() + j) * l.product_stride); },

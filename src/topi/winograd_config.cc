@@ -219,7 +219,7 @@ TransformCycles transforms_of(const Conv2dProblem& p, int tile_height, int tile_
       winograd_axis(tile_height, static_cast<int>(p.kernel_height), static_cast<int>(p.stride_height));
   const WinogradAxis across =
       winograd_axis(tile_width, static_cast<int>(p.kernel_width), static_cast<int>(p.stride_width));
-  TransformCycles cycles{0, transform_cycles(down.transform.result, across.transform.result, target)};
+  TransformCycles cycles{0, transform_cycles(down.transform->result, across.transform->result, target)};
   for (int i = 0; i < down.stride; ++i)
     for (int j = 0; j < across.stride; ++j) cycles.data += transform_cycles(down.data(i), across.data(j), target);
   return cycles;

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <utility>
 
 namespace tilewright::topi {
 
@@ -108,7 +111,8 @@ std::vector<double> LinearProgram::apply(const std::vector<double>& x) const {
   return out;
 }
 
-WinogradTransform winograd_transform(int outputs, int taps) {
+namespace {
+WinogradTransform made_transform(int outputs, int taps) {
   static constexpr double kPoints[] = {0, 1, -1, 0.5, -2, 2, -0.5};
   WinogradTransform w;
   w.outputs = outputs;
@@ -129,16 +133,26 @@ WinogradTransform winograd_transform(int outputs, int taps) {
   }
   return w;
 }
+}  // namespace
+
+const WinogradTransform& winograd_transform(int outputs, int taps) {
+  static std::mutex mutex;
+  static std::map<std::pair<int, int>, WinogradTransform> made;
+  std::lock_guard lock(mutex);
+  const auto found = made.find({outputs, taps});
+  return found != made.end() ? found->second
+                             : made.emplace(std::pair(outputs, taps), made_transform(outputs, taps)).first->second;
+}
 
 WinogradAxis winograd_axis(int outputs, int kernel, int stride) {
   const int taps = (kernel + stride - 1) / stride;
-  return {winograd_transform(outputs, taps), stride, kernel - (taps - 1) * stride};
+  return {&winograd_transform(outputs, taps), stride, kernel - (taps - 1) * stride};
 }
 
 LinearProgram WinogradAxis::data(int phase) const {
-  if (phase < last_phases) return transform.data;
+  if (phase < last_phases) return transform->data;
   // Only infinity's row, the last sum, uses the last input.
-  LinearProgram program = transform.data;
+  LinearProgram program = transform->data;
   const int last = --program.inputs;
   if (program.results.back() > last) program.sums.pop_back();
   program.results.pop_back();

@@ -37,9 +37,9 @@ struct WinogradTransform {
 // reads every stride-th input from q on, with kernel elements q, q + stride, ... A phase with one tap fewer has no term
 // at infinity, and its inputs end one earlier.
 struct WinogradAxis {
-  WinogradTransform transform;
-  int stride = 1, last_phases = 1;  // last_phases: the number of phases with a point at infinity
-  int products() const { return transform.products(); }
+  const WinogradTransform* transform = nullptr;  // of winograd_transform
+  int stride = 1, last_phases = 1;               // last_phases: the number of phases with a point at infinity
+  int products() const { return transform->products(); }
   int phases(int point) const { return point == products() - 1 ? last_phases : stride; }
   // Phases over all points; also the number of inputs of a tile.
   int slices() const { return (products() - 1) * stride + last_phases; }
@@ -48,8 +48,8 @@ struct WinogradAxis {
 WinogradAxis winograd_axis(int outputs, int kernel, int stride);
 
 // Points with small rounding errors: 0, 1, -1, 1/2, -2, then 2, -1/2 (Barabasz et al., 2018). F(1, 1) is the identity,
-// for axes with a single tap. products() is at most 8.
-WinogradTransform winograd_transform(int outputs, int taps);
+// for axes with a single tap. products() is at most 8. Each is made once: the cost model asks for every configuration.
+const WinogradTransform& winograd_transform(int outputs, int taps);
 
 // Emits a program in registers: `input` is called once per input, in order, `result` once per result. `registers` needs
 // program_registers elements from `first` on; inputs stay there.

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Winograd weight transforms, and the estimate of rounding errors.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <type_traits>
 
+#include "base/hash.h"
 #include "topi/winograd_loops.h"
 
 namespace tilewright::topi {
@@ -15,12 +20,27 @@ std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& p, const Winogra
 }
 
 namespace {
-template <class T>
-Tensor transformed_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
+// `f(lanes)` with the lanes as a constant, where they are a usual number: loops over them become vectors.
+template <class F>
+auto with_lanes(int64_t lanes, const F& f) {
+  switch (lanes) {
+    case 4:
+      return f(std::integral_constant<int64_t, 4>());
+    case 8:
+      return f(std::integral_constant<int64_t, 8>());
+    case 16:
+      return f(std::integral_constant<int64_t, 16>());
+    default:
+      return f(lanes);
+  }
+}
+
+template <class T, class Lanes>
+Tensor transformed_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c, Lanes v) {
   const WinogradLoops l = winograd_loops(p, c);
-  const int64_t v = p.lanes, kd = p.kernel_depth, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
+  const int64_t kd = p.kernel_depth, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
   TW_ICHECK(packed.shape() == packed_weight_shape(p), "winograd_weights: packed weights of the problem");
-  const WinogradTransform &down = l.down.transform, &across = l.across.transform;
+  const WinogradTransform &down = *l.down.transform, &across = *l.across.transform;
   const int64_t high = down.products(), wide = across.products(), stride_h = p.stride_height, stride_w = p.stride_width;
   Tensor out(packed.dtype(), winograd_weight_shape(p, c));
   const T* from = packed.as<T>().data();
@@ -73,7 +93,7 @@ namespace {
 Tensor words_of_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
   const WinogradLoops l = winograd_loops(p, c);
   const int64_t v = p.lanes, kh = p.kernel_height, kw = p.kernel_width;
-  const WinogradTransform &down = l.down.transform, &across = l.across.transform;
+  const WinogradTransform &down = *l.down.transform, &across = *l.across.transform;
   const int64_t high = down.products(), wide = across.products();
   auto factor = [](const WinogradTransform& axis, int64_t point, int64_t tap) {
     return static_cast<int>(kWinogradWordScale * axis.kernel[static_cast<size_t>(point * axis.taps + tap)]);
@@ -104,8 +124,10 @@ Tensor words_of_weights(const Tensor& packed, const Conv2dProblem& p, const Wino
 
 Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
   if (p.words()) return words_of_weights(packed, p, c);
-  return packed.dtype() == kFloat64 ? transformed_weights<double>(packed, p, c)
-                                    : transformed_weights<float>(packed, p, c);
+  return with_lanes(p.lanes, [&](auto lanes) {
+    return packed.dtype() == kFloat64 ? transformed_weights<double>(packed, p, c, lanes)
+                                      : transformed_weights<float>(packed, p, c, lanes);
+  });
 }
 
 namespace {
@@ -133,13 +155,13 @@ std::vector<double> error_form(const WinogradTransform& w) {
   return form;
 }
 
-template <class T>
-double error_of(const Tensor& packed, const Conv2dProblem& p, int tile_height, int tile_width) {
-  const int64_t v = p.lanes, kd = p.kernel_depth, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
+template <class T, class Lanes>
+double error_of(const Tensor& packed, const Conv2dProblem& p, int tile_height, int tile_width, Lanes v) {
+  const int64_t kd = p.kernel_depth, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
   const WinogradAxis down_axis = winograd_axis(tile_height, static_cast<int>(kh), static_cast<int>(p.stride_height));
   const WinogradAxis across_axis = winograd_axis(tile_width, static_cast<int>(kw), static_cast<int>(p.stride_width));
-  const std::vector<double> down = error_form(down_axis.transform), across = error_form(across_axis.transform);
-  const int64_t high = down_axis.transform.taps, wide = across_axis.transform.taps, step_h = p.stride_height,
+  const std::vector<double> down = error_form(*down_axis.transform), across = error_form(*across_axis.transform);
+  const int64_t high = down_axis.transform->taps, wide = across_axis.transform->taps, step_h = p.stride_height,
                 step_w = p.stride_width;
   const int64_t oc_blocks = ceil_div(p.out_channels, v), ic_blocks = ceil_div(p.in_channels, v);
   const T* from = packed.as<T>().data();
@@ -186,9 +208,37 @@ double error_of(const Tensor& packed, const Conv2dProblem& p, int tile_height, i
 
 }  // namespace
 
+// The same weights are asked about by each candidate, in each of its questions, and by each build of a tuner: their
+// hash takes a hundredth of the answer's time.
 double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_height, int tile_width) {
-  return packed.dtype() == kFloat64 ? error_of<double>(packed, p, tile_height, tile_width)
-                                    : error_of<float>(packed, p, tile_height, tile_width);
+  static std::mutex mutex;
+  static std::map<std::array<int64_t, 13>, double> known;
+  constexpr size_t kMost = 4096;
+  const std::array<int64_t, 13> key = {static_cast<int64_t>(hash_bytes(packed.raw(), packed.bytes())),
+                                       packed.dtype() == kFloat64,
+                                       p.lanes,
+                                       p.in_channels,
+                                       p.out_channels,
+                                       p.kernel_depth,
+                                       p.kernel_height,
+                                       p.kernel_width,
+                                       p.stride_height,
+                                       p.stride_width,
+                                       tile_height,
+                                       tile_width,
+                                       packed.size()};
+  {
+    std::lock_guard lock(mutex);
+    if (const auto found = known.find(key); found != known.end()) return found->second;
+  }
+  const double error = with_lanes(p.lanes, [&](auto lanes) {
+    return packed.dtype() == kFloat64 ? error_of<double>(packed, p, tile_height, tile_width, lanes)
+                                      : error_of<float>(packed, p, tile_height, tile_width, lanes);
+  });
+  std::lock_guard lock(mutex);
+  if (known.size() >= kMost) known.clear();
+  known.emplace(key, error);
+  return error;
 }
 
 }  // namespace tilewright::topi

@@ -18,8 +18,8 @@ class Witness : public lower::KernelChooser {
     relay::Expr function;  // keeps the group's address from being reused
     struct Kind {
       Workload workload;
+      std::string key;  // of the workload
       std::vector<const lower::Implementation*> implementations;
-      KnobSpace space;
     };
     std::vector<Kind> kinds;  // one per workload
     lower::Decision decision;
@@ -37,13 +37,16 @@ class Witness : public lower::KernelChooser {
       for (const lower::Candidate& candidate : candidates) add(problem, *candidate.implementation, &site);
       std::sort(site.kinds.begin(), site.kinds.end(),
                 [](const Site::Kind& a, const Site::Kind& b) { return a.workload.name < b.workload.name; });
-      for (Site::Kind& kind : site.kinds) kind.space = KnobSpace(problem, kind.implementations);
+      for (Site::Kind& kind : site.kinds)
+        if (auto [space, first] = spaces_.try_emplace(kind.key); first)
+          space->second = Space{problem.group.function, KnobSpace(problem, kind.implementations)};
     } else {
       // Called again, with the chosen implementation, once halos are known.
       for (Site::Kind& kind : site.kinds)
-        if (std::find(kind.implementations.begin(), kind.implementations.end(), site.implementation) !=
-            kind.implementations.end())
-          kind.space = KnobSpace(problem, kind.implementations);
+        if (Space& space = spaces_.at(kind.key);
+            space.of == problem.group.function && std::find(kind.implementations.begin(), kind.implementations.end(),
+                                                            site.implementation) != kind.implementations.end())
+          space.space = KnobSpace(problem, kind.implementations);
     }
     return decision;
   }
@@ -53,17 +56,26 @@ class Witness : public lower::KernelChooser {
     return found == sites_.end() ? nullptr : &found->second;
   }
 
+  const KnobSpace& space(const std::string& key) const { return spaces_.at(key).space; }
+
  private:
+  // Of the first group with the workload: to list its configurations takes longer than all else here.
+  struct Space {
+    const relay::ExprNode* of = nullptr;
+    KnobSpace space;
+  };
   static void add(const lower::Problem& problem, const lower::Implementation& implementation, Site* site) {
     Workload workload = workload_of(problem, implementation);
+    std::string key = workload.key();
     for (Site::Kind& kind : site->kinds)
-      if (kind.workload.key() == workload.key()) {
+      if (kind.key == key) {
         kind.implementations.push_back(&implementation);
         return;
       }
-    site->kinds.push_back({std::move(workload), {&implementation}, {}});
+    site->kinds.push_back({std::move(workload), std::move(key), {&implementation}});
   }
   mutable std::unordered_map<const relay::ExprNode*, Site> sites_;
+  mutable std::map<std::string, Space> spaces_;  // by the workload's key
 };
 
 // Wraps the group in a main function with its operands as parameters and constants.
@@ -108,8 +120,9 @@ Result<std::vector<Task>> extract_tasks(const relay::Module& fused, const Target
     const Witness::Site* site = witness.site(trace.function.get());
     if (!site) continue;
     for (const Witness::Site::Kind& kind : site->kinds) {
-      if (!kind.space.worth_tuning()) continue;
-      auto [slot, fresh] = known.try_emplace(kind.workload.key(), tasks.size());
+      const KnobSpace& space = witness.space(kind.key);
+      if (!space.worth_tuning()) continue;
+      auto [slot, fresh] = known.try_emplace(kind.key, tasks.size());
       if (!fresh) {
         ++tasks[slot->second].calls;
         continue;
@@ -119,7 +132,7 @@ Result<std::vector<Task>> extract_tasks(const relay::Module& fused, const Target
       task.target = target.str();
       task.group = lowered.plan.steps[i].name;
       task.module = trial_module(trace);
-      task.space = kind.space;
+      task.space = space;
       task.chosen = {site->implementation, trace.choice->configuration};
       task.flops = trace.choice->cost.flops;
       task.predicted_us = trace.choice->cost.microseconds;

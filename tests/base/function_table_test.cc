@@ -12,9 +12,10 @@ Function sample() {
   f.name = "f";
   f.sizes = {"n", "m"};
   const SizeProgram n = {{SizeOp::kSize, 0}}, half = {{SizeOp::kSize, 0}, {SizeOp::kConstant, 2}, {SizeOp::kFloorDiv}};
-  f.arguments.push_back({"m", true, 1, kInt64, {}});
-  f.arguments.push_back({"A", false, 0, kFloat32, {n, half}});
-  f.tensors = {1};
+  f.arguments.push_back({"m", true, false, 1, kInt64, {}});
+  f.arguments.push_back({"A", false, false, 0, kFloat32, {n, half}});
+  f.arguments.push_back({"returned", false, true, 0, kInt16, {{{SizeOp::kConstant, 1}}}});
+  f.tensors = {1, 2};
   f.kernels = {{0, true}, {1, false}};
   f.workspaces = {{{{SizeOp::kSize, 1}, {SizeOp::kConstant, 4}, {SizeOp::kMul}}, true}};
   return f;
@@ -25,7 +26,7 @@ TEST(FunctionTable, IsReadAsItWasWritten) {
   auto read = read_functions(bytes, 2);
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(write_functions(*read), bytes);
-  EXPECT_EQ(to_text(read->front()), "f(m, A: float32[n, n // 2])");
+  EXPECT_EQ(to_text(read->front()), "f(m, A: float32[n, n // 2]) -> int16");
 }
 
 TEST(FunctionTable, DamageIsRefused) {
@@ -48,10 +49,17 @@ TEST(FunctionTable, DamageIsRefused) {
     }
 }
 
+TEST(FunctionTable, WhatIsReturnedIsTheLast) {
+  Function f = sample();
+  EXPECT_TRUE(f.returns());
+  std::swap(f.arguments[1], f.arguments[2]);
+  EXPECT_FALSE(read_functions(write_functions(std::vector{f}), 2).ok());
+}
+
 TEST(FunctionTable, ASizeThatNoArgumentSaysIsRefused) {
   Function f = sample();
   f.arguments.erase(f.arguments.begin());
-  f.tensors = {0};
+  f.tensors = {0, 1};
   EXPECT_NE(check_function(f).error().str().find("'m'"), std::string::npos);
 }
 

@@ -8,13 +8,14 @@
 namespace tilewright::tir {
 namespace {
 
-constexpr int64_t kOption = 8;  // of unroll_loops its limit, of partition_loops: constant bounds, too
+// Of unroll_loops its limit, of partition_loops: constant bounds, too, of narrow_indices: bits.
+int64_t option_of(const StmtPass& pass) { return pass.name == std::string("narrow_indices") ? 32 : 8; }
 
 TEST(LoopRewrites, Cases) {
   check_cases("loop_rewrites.tir", [](PrimFunc f, const std::string& name) {
     for (const StmtPass& pass : loop_rewrites())
       if (name.starts_with(std::string(pass.name) + ":")) {
-        f.body = pass.run(f.body, kOption);
+        f.body = pass.run(f.body, option_of(pass));
         return f;
       }
     ADD_FAILURE() << "no pass is called so: " << name;
@@ -32,7 +33,7 @@ TEST(LoopRewrites, KeepWhatRandomKernelsCompute) {
     ASSERT_TRUE(error.empty()) << error;
     for (const StmtPass& pass : loop_rewrites()) {
       PrimFunc next = f;
-      next.body = pass.run(f.body, kOption);
+      next.body = pass.run(f.body, option_of(pass));
       changed += next.body.get() != f.body.get();
       Status valid = verify(next);
       ASSERT_TRUE(valid.ok()) << pass.name << ": " << valid.error().str() << "\n"

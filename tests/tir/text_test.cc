@@ -63,7 +63,7 @@ constexpr const char* kEverything =
     "    b[i] = i >= int32(2) and not (i <= int32(1) or i > int32(0))\n"
     "  for i from 0 extent 2 unrolled:\n"
     "    prefetch x[i + 1000]\n"
-    "    q[i] = int4(-8) / int4(3)\n"
+    "    q[i] = truncmod(int4(-8) / int4(3), int4(2))\n"
     "    u[i] = uint64(18446744073709551615) ^ uint64(1) | uint64(2) & uint64(3) << uint64(4) >> uint64(5)\n"
     "  for i from tid extent 4:\n"
     "    if b[i]:\n"

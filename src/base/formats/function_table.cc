@@ -114,7 +114,7 @@ void write_function(ByteWriter& out, const Function& f) {
   out.write<uint64_t>(f.arguments.size());
   for (const FunctionArgument& a : f.arguments) {
     out.write_string(a.name);
-    out.write<uint8_t>(a.scalar);
+    out.write<uint8_t>(a.returned ? 2 : a.scalar ? 1 : 0);
     out.write<uint32_t>(a.size);
     out.write_string(a.dtype.str());
     out.write<uint64_t>(a.shape.size());
@@ -186,13 +186,16 @@ void read_calls(ByteReader& in, Function* f) {
 FunctionArgument read_argument(ByteReader& in, uint64_t sizes) {
   FunctionArgument a;
   a.name = in.read_string();
-  a.scalar = in.read<uint8_t>() != 0;
+  const auto kind = in.read<uint8_t>();
+  if (kind > 2) in.fail();
+  a.scalar = kind == 1, a.returned = kind == 2;
   a.size = in.read<uint32_t>();
   auto dtype = parse_dtype(in.read_string(64));
   if (!dtype.ok() || (a.scalar && a.size >= sizes)) in.fail();
   if (dtype.ok()) a.dtype = *dtype;
   const uint64_t rank = in.read_count(8);
   for (uint64_t i = 0; i < rank && in.ok(); ++i) a.shape.push_back(read_program(in, sizes));
+  if (a.returned && (a.dtype.lanes != 1 || a.dtype.bytes() > sizeof(int64_t))) in.fail();
   return a;
 }
 
@@ -201,7 +204,10 @@ Function read_function(ByteReader& in, uint64_t kernels) {
   f.name = in.read_string();
   for (uint64_t i = 0, n = in.read_count(8); i < n && in.ok(); ++i) f.sizes.push_back(in.read_string());
   for (uint64_t i = 0, n = in.read_count(8); i < n && in.ok(); ++i)
-    f.arguments.push_back(read_argument(in, f.sizes.size()));
+    if (f.returns())
+      in.fail();  // which comes last
+    else
+      f.arguments.push_back(read_argument(in, f.sizes.size()));
   for (uint64_t i = 0, n = in.read_count(4); i < n && in.ok(); ++i) {
     f.tensors.push_back(in.read<uint32_t>());
     if (f.tensors.back() >= f.arguments.size() || f.arguments[f.tensors.back()].scalar) in.fail();
@@ -288,8 +294,10 @@ std::string to_text(const Function& function, const FunctionArgument& a) {
 
 std::string to_text(const Function& function) {
   std::string out;
-  for (const FunctionArgument& a : function.arguments) out += (out.empty() ? "" : ", ") + to_text(function, a);
-  return format("{}({})", function.name, out);
+  for (const FunctionArgument& a : function.arguments)
+    if (!a.returned) out += (out.empty() ? "" : ", ") + to_text(function, a);
+  return format("{}({}){}", function.name, out,
+                function.returns() ? " -> " + function.arguments.back().dtype.str() : std::string());
 }
 
 Status check_function(const Function& f) {

@@ -48,12 +48,13 @@ std::optional<int64_t> evaluate(const SizeProgram& program, std::span<const int6
 // As text with these names of sizes: "n * 4 + 1".
 std::string to_text(const SizeProgram& program, std::span<const std::string> names);
 
-// A tensor, or (scalar) the value of a size.
+// A tensor, or (scalar) the value of a size, or (returned, the last one) one element that no call gives: its value
+// after the call is the result.
 struct FunctionArgument {
   std::string name;
-  bool scalar = false;
+  bool scalar = false, returned = false;
   uint32_t size = 0;  // scalar: index of the size
-  DataType dtype;     // scalar: kFloat64 if the size's place has a float64's bits, otherwise an integer
+  DataType dtype;     // scalar: kFloat64 if the place has a float64's bits, kInt32 if any integer, kInt64 if a size
   std::vector<SizeProgram> shape;
 };
 struct FunctionKernel {
@@ -88,6 +89,7 @@ struct Function {
   std::vector<FunctionKernel> kernels;
   std::vector<FunctionWorkspace> workspaces;
   std::vector<FunctionCall> calls;
+  bool returns() const { return !arguments.empty() && arguments.back().returned; }
 };
 
 // "A: float32[n, 32]", "n"; "f(n, A: float32[n, 32])".

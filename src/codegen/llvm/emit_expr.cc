@@ -250,6 +250,7 @@ Value* KernelEmitter::emit_integer_binary(const BinaryNode* e, Value* a, Value* 
     case ExprKind::kMul:
       return note(b_.CreateMul(a, b, "", false, index), index, index && positive);
     case ExprKind::kDiv:
+    case ExprKind::kMod:
     case ExprKind::kFloorDiv:
     case ExprKind::kFloorMod:
       return note(emit_quotient(e->kind, type, a, b), index, positive);

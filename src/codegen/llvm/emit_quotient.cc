@@ -69,7 +69,7 @@ Value* KernelEmitter::emit_truncated_quotient(DataType dtype, bool is_signed, Va
   return is_signed ? b_.CreateFPToSI(quotient, a->getType()) : b_.CreateFPToUI(quotient, a->getType());
 }
 
-// Div, FloorDiv, FloorMod. Division by zero, or of the smallest integer by -1, gives an arbitrary value but never
+// Div, Mod, FloorDiv, FloorMod. Division by zero, or of the smallest integer by -1, gives an arbitrary value but never
 // traps.
 Value* KernelEmitter::emit_quotient(ExprKind kind, DataType dtype, Value* a, Value* b) {
   const bool is_signed = dtype.is_int() && !(is_non_negative(a) && is_non_negative(b));
@@ -87,7 +87,8 @@ Value* KernelEmitter::emit_quotient(ExprKind kind, DataType dtype, Value* a, Val
                        b_.CreateICmpEQ(a, constant(dtype.bits == 64 ? INT64_MIN : -(int64_t{1} << (dtype.bits - 1))))));
     b = b_.CreateSelect(bad, constant(1), b);
   }
-  if (is_signed && kind != ExprKind::kDiv && divisor && divisor->getValue().isPowerOf2()) {
+  const bool towards_zero = kind == ExprKind::kDiv || kind == ExprKind::kMod;
+  if (is_signed && !towards_zero && divisor && divisor->getValue().isPowerOf2()) {
     const int shift = divisor->getValue().exactLogBase2();
     return kind == ExprKind::kFloorDiv ? b_.CreateAShr(a, constant(shift))
                                        : b_.CreateAnd(a, constant((int64_t{1} << shift) - 1));
@@ -99,7 +100,7 @@ Value* KernelEmitter::emit_quotient(ExprKind kind, DataType dtype, Value* a, Val
   Value* rest = by_product  ? b_.CreateSub(a, b_.CreateMul(quotient, b))
                 : is_signed ? b_.CreateSRem(a, b)
                             : b_.CreateURem(a, b);
-  if (!is_signed) return rest;
+  if (!is_signed || towards_zero) return rest;
   Value* wrong = b_.CreateAnd(b_.CreateICmpNE(rest, constant(0)), b_.CreateICmpSLT(b_.CreateXor(rest, b), constant(0)));
   if (kind == ExprKind::kFloorMod) return b_.CreateSelect(wrong, b_.CreateAdd(rest, b), rest);
   return b_.CreateAdd(by_product ? quotient : b_.CreateSDiv(a, b), b_.CreateSExt(wrong, a->getType()));

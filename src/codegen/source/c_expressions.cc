@@ -260,8 +260,9 @@ CPrinter::Code CPrinter::quotient(const tir::BinaryNode& n) {
   const auto divisor = as_const_int(n.b);
   const bool unsigned_like = t.is_uint() || (is_non_negative(n.a) && is_non_negative(n.b));
   const bool safe = divisor && *divisor != 0 && *divisor != -1;
-  if (safe && (unsigned_like || n.kind == ExprKind::kDiv))
-    return infix(n, n.kind == ExprKind::kFloorMod ? " % " : " / ", kProduct, kProduct, kUnary);
+  const bool rest = n.kind == ExprKind::kMod || n.kind == ExprKind::kFloorMod;
+  if (safe && (unsigned_like || n.kind == ExprKind::kDiv || n.kind == ExprKind::kMod))
+    return infix(n, rest ? " % " : " / ", kProduct, kProduct, kUnary);
   if (safe && *divisor > 0 && (*divisor & (*divisor - 1)) == 0) {
     // An arithmetic shift and a mask round down.
     const std::string a = at(n.a, kUnary);
@@ -269,10 +270,9 @@ CPrinter::Code CPrinter::quotient(const tir::BinaryNode& n) {
     return {format("{} >> {}", a, static_cast<int>(std::log2(static_cast<double>(*divisor)))), kBits};
   }
   const bool wide_unsigned = t.is_uint() && t.bits >= 32;
-  const char* name = n.kind == ExprKind::kFloorMod                     ? (wide_unsigned ? "mod" : "floormod")
-                     : n.kind == ExprKind::kFloorDiv && !wide_unsigned ? "floordiv"
-                                                                       : "div";
-  const Code c = function(name, n);
+  const bool down = n.kind == ExprKind::kFloorDiv || n.kind == ExprKind::kFloorMod;
+  const std::string name = (down && !wide_unsigned ? "floor" : "") + std::string(rest ? "mod" : "div");
+  const Code c = function(name.c_str(), n);
   return t.bits < 32 ? wrapped(t, c.text) : c;
 }
 
@@ -459,6 +459,9 @@ bool CPrinter::is_non_negative(const PrimExpr& e) {
       case ExprKind::kAdd:
       case ExprKind::kMul:
         out = a && b && is_index(e);
+        break;
+      case ExprKind::kMod:
+        out = a;
         break;
       case ExprKind::kDiv:
       case ExprKind::kFloorDiv:

@@ -166,6 +166,9 @@ void add_integer_helpers(std::vector<CHelper>* out) {
                            "  if (b == 0 || b == -1) return 0;\n"
                            "  return a % b != 0 && (a % b < 0) != (b < 0) ? a % b + b : a % b;\n}}\n",
                            bits, i)});
+    out->push_back(
+        {format("tw_mod_i{}", bits),
+         format("static inline {1} tw_mod_i{0}({1} a, {1} b) {{ return b == 0 || b == -1 ? 0 : a % b; }}\n", bits, i)});
     out->push_back({format("tw_div_u{}", bits),
                     format("static inline {1} tw_div_u{0}({1} a, {1} b) {{ return b == 0 ? a : a / b; }}\n", bits, u)});
     out->push_back({format("tw_mod_u{}", bits),

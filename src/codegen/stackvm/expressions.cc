@@ -172,6 +172,10 @@ Value Assembler::integer_binary(ExprKind kind, DataType type, Value a, Value b) 
       return wrapped(op(Op::kMulI, Op::kMulI), type);
     case ExprKind::kDiv:
       return wrapped(op(Op::kDivI, Op::kDivU), type);
+    case ExprKind::kMod:
+      if (wide) return op(Op::kModU, Op::kModU);
+      return pure(
+          {Op::kSubI, type.lanes, 8, a, pure({Op::kMulI, type.lanes, 8, wrapped(op(Op::kDivI, Op::kDivU), type), b})});
     case ExprKind::kFloorDiv:
       return wrapped(op(Op::kFloorDivI, Op::kDivU), type);
     case ExprKind::kFloorMod:

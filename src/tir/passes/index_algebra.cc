@@ -103,7 +103,10 @@ std::optional<Symbol> IndexAlgebra::composite(ExprKind kind, DataType dtype, con
     default:
       break;
   }
-  if (!result.inside(dtype_range(dtype))) result = dtype_range(dtype);  // it may wrap around
+  // It may wrap around, unless sums and products are assumed not to.
+  if (!result.inside(dtype_range(dtype)))
+    result = assumes_no_overflow() ? arith::intersect(result, dtype_range(dtype)) : dtype_range(dtype);
+  if (result.empty()) result = dtype_range(dtype);
   DataType type = dtype.element();
   Atom atom{tir::binary(kind, scalar(a, type), scalar(b, type)), is_pure(a) && is_pure(b), kind, {}, 0};
   if (b.is_constant()) {
@@ -232,6 +235,15 @@ std::optional<bool> IndexAlgebra::compare(ExprKind kind, DataType dtype, const F
 // that differ in the constant share the sum's node.
 PrimExpr IndexAlgebra::scalar(const Form& form, DataType dtype) {
   if (form.is_constant()) return make_int(form.constant(), dtype);
+  const bool subtracts = std::all_of(form.terms().begin(), form.terms().end(), [](const arith::Term& t) {
+    return t.coefficient < 0 && t.coefficient > INT64_MIN;
+  });
+  const bool product = form.constant() == 0 && form.terms().size() == 1;
+  if (subtracts && !product) {  // 8 - i
+    PrimExpr rest = make_int(form.constant(), dtype);
+    for (const auto& t : form.terms()) rest = rest - atoms_[t.symbol].expr * make_int(-t.coefficient, dtype);
+    return rest;
+  }
   PrimExpr& sum = sums_[{dtype_key(dtype), form.terms()}];
   if (!sum) {
     auto part = [&](const arith::Term& t, int64_t c) { return atoms_[t.symbol].expr * make_int(c, dtype); };

@@ -28,6 +28,16 @@ Stmt eliminate_common_subexpressions(const Stmt& s);
 // loops inside together.
 Stmt unroll_loops(const Stmt& s, int64_t most);
 
+// Removes values evaluated for nothing, loops of no iteration, and what holds nothing else.
+Stmt remove_no_ops(const Stmt& s);
+
+// Lets a select whose values read memory or call functions evaluate only the chosen one.
+Stmt rewrite_unsafe_selects(const Stmt& s);
+
+// Loop variables of more than `bits` bits get that many, where all indices and conditions that they are in have values
+// of at most that many.
+Stmt narrow_indices(const Stmt& s, int64_t bits);
+
 struct StmtPass {
   const char* name;
   Stmt (*run)(const Stmt&, int64_t option);

@@ -14,9 +14,9 @@ inline bool is_empty(const Stmt& s) {
 // Whether only arithmetic without quotients on variables and constants: it may be computed anywhere its variables have
 // the same values.
 inline bool is_arithmetic(const PrimExpr& e) {
-  static constexpr ExprKind kOther[] = {ExprKind::kDiv,    ExprKind::kFloorDiv,  ExprKind::kFloorMod,   ExprKind::kLoad,
-                                        ExprKind::kRead,   ExprKind::kShiftLeft, ExprKind::kShiftRight, ExprKind::kCall,
-                                        ExprKind::kExtern, ExprKind::kLet};
+  static constexpr ExprKind kOther[] = {ExprKind::kDiv,  ExprKind::kMod,    ExprKind::kFloorDiv,  ExprKind::kFloorMod,
+                                        ExprKind::kLoad, ExprKind::kRead,   ExprKind::kShiftLeft, ExprKind::kShiftRight,
+                                        ExprKind::kCall, ExprKind::kExtern, ExprKind::kLet};
   bool plain = true;
   for_each_expr(e, [&](const PrimExpr& x) {
     plain &= std::find(std::begin(kOther), std::end(kOther), x->kind) == std::end(kOther);

@@ -276,7 +276,7 @@ class Simplifier {
           return it == values_.end() ? std::nullopt : form(it->second);
         }
         if (auto* known = algebra_.variable(e.get())) return *known;
-        return algebra_.opaque(e, IndexAlgebra::dtype_range(type), true);
+        return algebra_.opaque(e, opaque_range(e), true);
       case ExprKind::kAdd:
       case ExprKind::kSub:
       case ExprKind::kMul:
@@ -292,12 +292,15 @@ class Simplifier {
         if (type.lanes > 1) return std::nullopt;
         break;
       }
-      case ExprKind::kDiv: {  // truncating: equals floor for non-negative values and for multiples
+      case ExprKind::kDiv:
+      case ExprKind::kMod: {  // truncating: equals floor for non-negative values and for multiples
         const auto& n = static_cast<const BinaryNode&>(*e);
         auto a = form(n.a), b = form(n.b);
         if (a && b && b->is_constant() && b->constant() > 0 &&
             (algebra_.range(*a, type).lo >= 0 || (algebra_.assumes_no_overflow() && is_multiple(*a, b->constant()))))
-          if (auto f = algebra_.binary(ExprKind::kFloorDiv, type, *a, *b)) return f;
+          if (auto f =
+                  algebra_.binary(e->kind == ExprKind::kDiv ? ExprKind::kFloorDiv : ExprKind::kFloorMod, type, *a, *b))
+            return f;
         break;
       }
       case ExprKind::kRamp: {
@@ -317,6 +320,7 @@ class Simplifier {
 
   Interval opaque_range(const PrimExpr& e) {
     const Interval all = IndexAlgebra::dtype_range(e->dtype);
+    if (auto* n = as<VarNode>(e)) return n->is_size ? Interval{0, all.hi} : all;
     if (auto* n = as<CastNode>(e)) {
       const DataType from = n->value->dtype;
       if (!from.is_integral() && !from.is_bool()) return all;

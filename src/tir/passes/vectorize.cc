@@ -14,7 +14,9 @@ namespace {
 // discarded.
 class LoopBody {
  public:
-  LoopBody(const ForNode& loop, int lanes) : lanes_(lanes) { values_[loop.var.get()] = ramp(loop.min, 1, lanes); }
+  LoopBody(const ForNode& loop, int lanes) : loop_(loop), lanes_(lanes) {
+    values_[loop.var.get()] = ramp(loop.min, 1, lanes);
+  }
   bool failed = false;
 
   Stmt stmt(const Stmt& s) {
@@ -31,9 +33,10 @@ class LoopBody {
         return store_stmt(s);
       case StmtKind::kWhile:
       case StmtKind::kCallExtern:
-      case StmtKind::kWrite:
       case StmtKind::kBlock:
         return give_up(s);
+      case StmtKind::kWrite:
+        return write_stmt(s);
       case StmtKind::kPrefetch:
         return seq({});  // one prefetch per element would be too many
       case StmtKind::kLetStmt: {
@@ -52,6 +55,7 @@ class LoopBody {
           Stmt then_case = stmt(n.then_case), else_case = n.else_case ? stmt(n.else_case) : Stmt();
           return failed ? s : make_if(condition, then_case, else_case);
         }
+        if (writes(s)) return one_by_one(s);
         // The mask is evaluated before the branches, which may change what the condition reads.
         auto taken = make_var("taken", condition->dtype);
         auto then_case = masked(taken, [&] { return stmt(n.then_case); });
@@ -85,6 +89,50 @@ class LoopBody {
   PrimExpr give_up(const PrimExpr& e) {
     failed = true;
     return e;
+  }
+
+  static bool writes(const Stmt& s) {
+    bool found = false;
+    for_each_stmt(s, [&](const Stmt& part) { found |= part->kind == StmtKind::kWrite; });
+    return found;
+  }
+
+  // A statement over multi-dimensional memory that has no vector form, one iteration after the other; only where it
+  // needs no value that became a vector before it.
+  Stmt one_by_one(const Stmt& s) {
+    failed = false;
+    done_.clear();
+    ++generation_;
+    bool free = true;
+    for_each_expr(s, [&](const PrimExpr& e) { free &= e == loop_.var || values_.count(e.get()) == 0; });
+    return free ? make_for(loop_.var, loop_.min, loop_.extent, s) : give_up(s);
+  }
+
+  // Writes have no masks, and one of their indices may be a vector.
+  Stmt write_stmt(const Stmt& s) {
+    const auto& n = static_cast<const WriteNode&>(*s);
+    std::vector<PrimExpr> indices;
+    size_t wide = 0;
+    for (const PrimExpr& i : n.indices) {
+      indices.push_back(expr(i));
+      wide += indices.back()->dtype.lanes > 1 ? 1 : 0;
+    }
+    const PrimExpr value = expr(n.value);
+    if (failed || mask_ || wide != 1 || n.value->dtype.lanes > 1) return one_by_one(s);
+    return write(n.target, n.name, std::move(indices), broadcast_to_lanes(value));
+  }
+
+  PrimExpr read_expr(const PrimExpr& e) {
+    const auto& n = static_cast<const ReadNode&>(*e);
+    std::vector<PrimExpr> indices;
+    size_t wide = 0;
+    for (const PrimExpr& i : n.indices) {
+      indices.push_back(expr(i));
+      wide += indices.back()->dtype.lanes > 1 ? 1 : 0;
+    }
+    if (failed || indices == n.indices) return e;
+    if (wide > 1 || n.dtype.lanes > 1) return give_up(e);
+    return read(wide ? n.dtype.with_lanes(lanes_) : n.dtype, n.source, n.name, std::move(indices));
   }
 
   // The variable for a let's value in the vector form. Adjacent lets may
@@ -157,6 +205,8 @@ class LoopBody {
       }
       case ExprKind::kLoad:
         return load_expr(e);
+      case ExprKind::kRead:
+        return read_expr(e);
       case ExprKind::kLet: {
         const auto& n = static_cast<const LetNode&>(*e);
         auto value = expr(n.value);
@@ -173,6 +223,7 @@ class LoopBody {
       case ExprKind::kExtern:
         return lane_by_lane(static_cast<const ExternNode&>(*e), e);
       case ExprKind::kDiv:
+      case ExprKind::kMod:
       case ExprKind::kFloorDiv:
       case ExprKind::kFloorMod: {
         const auto& n = static_cast<const BinaryNode&>(*e);
@@ -257,11 +308,15 @@ class LoopBody {
       auto t = expr(n.args[1]), f = expr(n.args[2]);
       return failed ? n.args[1] : intrinsic(Intrinsic::k_if_then_else, {condition, t, f});
     }
+    bool reads = false;  // multi-dimensional memory, without masks
+    for_each_expr(PrimExpr(&n), [&](const PrimExpr& part) { reads |= part->kind == ExprKind::kRead; });
+    if (reads) return give_up(n.args[1]);
     auto t = masked(condition, [&] { return expr(n.args[1]); });
     auto f = masked(logical_not(condition), [&] { return expr(n.args[2]); });
     return failed ? n.args[1] : select(condition, t, f);
   }
 
+  const ForNode& loop_;
   const int lanes_;
   PrimExpr mask_;                                         // active lanes; null: all
   int generation_ = 0;                                    // number of times done_ was cleared
@@ -286,6 +341,8 @@ Stmt vectorized(const Stmt& s) {
   return make_for(loop->var, loop->min, loop->extent, loop->body);
 }
 }  // namespace
+
+Stmt vectorize_loops(const Stmt& s) { return vectorized(s); }
 
 PrimFunc vectorize(PrimFunc function) {
   function.body = vectorized(function.body);

@@ -16,4 +16,7 @@
 namespace tilewright::tir {
 inline constexpr int kMaxVectorLanes = 1024;
 PrimFunc vectorize(PrimFunc function);
+// A statement that may access multi-dimensional memory, which has no masks: statements that need one run their
+// iterations one after the other.
+Stmt vectorize_loops(const Stmt& s);
 }  // namespace tilewright::tir

@@ -76,7 +76,13 @@ class Analyzer:
     def simplify(self, expr: Any, steps: int = 2) -> Any:
         return _core.prim_simplify(self._expr(expr), self._known())
 
-    rewrite_simplify = canonical_simplify = simplify
+    canonical_simplify = simplify
+
+    def rewrite_simplify(self, expr: Any) -> Any:
+        """As simplify, but what is only subtracted is 0 - x, no product with -1."""
+        out = self.simplify(expr)
+        fields = out._fields if getattr(out, "_kind", "") == "Mul" else (None, 0)
+        return _core.prim_node("Sub", IntImm(out.dtype, 0), fields[0]) if _number(fields[1]) == -1 else out
 
     def const_int_bound(self, expr: Any) -> ConstIntBound:
         return ConstIntBound(*_core.prim_bounds(self._expr(expr), self._known()))

@@ -168,8 +168,6 @@ class _Evaluation:
         return self.add(p, r), self.add(q, s)
 
     def _Sub(self, a: Any, b: Any) -> Any:
-        if getattr(b, "_kind", "") == "Mul" and getattr(b._fields[0], "_kind", "") == "Div" and _same(b._fields[0]._fields[0], a) and _same(b._fields[0]._fields[1], b._fields[1]):
-            return self._remainder(a, b._fields[1], "Div")
         (p, q), (r, s) = self.of(a), self.of(b)
         return self.add(p, s, "Sub"), self.add(q, r, "Sub")
 
@@ -217,6 +215,9 @@ class _Evaluation:
         if kind == "Div" and (is_inf(low) or self.sign(low) < 1):
             least = self.simple(_binary("Sub", 1, d))
         return least, most
+
+    def _Mod(self, a: Any, b: Any) -> Any:
+        return self._remainder(a, b, "Div")
 
     def _FloorMod(self, a: Any, b: Any) -> Any:
         return self._remainder(a, b, "FloorDiv")

@@ -14,7 +14,7 @@ SCRIPT = "tilewright.Script"
 
 def can_save(value: Any) -> bool:
     from ..tir.function import LoopModule, PrimFunc
-    return isinstance(value, (_core.Tensor, _core.Operation, IterVar, Reduce, PrimFunc, LoopModule))
+    return isinstance(value, (_core.Tensor, _core.Operation, IterVar, Reduce, PrimFunc, LoopModule, _core.Schedule))
 
 
 def node_of(writer: Any, value: Any) -> dict[str, Any] | None:
@@ -25,6 +25,9 @@ def node_of(writer: Any, value: Any) -> dict[str, Any] | None:
     from ..tir.function import LoopModule, PrimFunc
     if isinstance(value, (PrimFunc, LoopModule)):
         return {"type_key": SCRIPT, "repr_str": value.script(), **({"attrs": add(attrs=dict(value.attrs))} if isinstance(value, PrimFunc) else {})}
+    if isinstance(value, _core.Schedule):
+        from ..te.saved import described
+        return {"type_key": "Schedule", "repr_str": described(value), "attrs": add(outputs=value.outputs)}
     if isinstance(value, _core.Tensor):
         return {"type_key": "Tensor", "attrs": {"dtype": value.dtype, **add(shape=list(value.shape), op=value.op), "value_index": str(int(value.value_index))}}
     if isinstance(value, te.PlaceholderOp):
@@ -87,6 +90,10 @@ class TensorReader:
     def _tir_call(self: Any, node: Any, attrs: Any, data: Any) -> Any:
         op = self._part(attrs, "op")
         return Call(attrs["dtype"], str(getattr(op, "name", op)), list(self._part(attrs, "args")))
+
+    def _schedule(self: Any, node: Any, attrs: Any, data: Any) -> Any:
+        from ..te.saved import scheduled
+        return scheduled(list(self._part(attrs, "outputs")), node["repr_str"])
 
     def _tilewright_script(self: Any, node: Any, attrs: Any, data: Any) -> Any:
         from ..script import from_source

@@ -81,8 +81,10 @@ class _Reader:
         body = self._body(self._function.body)
         if waiting:
             self._fail(self._function, f"no T.match_buffer says what '{next(iter(waiting))}' is")
-        if body._kind == "Block" and not body._fields[1] and body._fields[0] == "root" and not self._root.memory:
-            whole = body
+        blocks: list[str] = []
+        _core.stmt_visit(body, lambda part: blocks.append(part._fields[0]) if getattr(part, "_kind", "") == "Block" else None, False)
+        if not self._root.memory and (not blocks or (body._kind == "Block" and not body._fields[1] and body._fields[0] == "root")):
+            whole = body  # loops without blocks have no block around them
         else:
             whole = _core.stmt_block("root", [], None, None, body, self._root.memory, None)
         name = str(self._attributes.get("global_symbol", self._function.name))

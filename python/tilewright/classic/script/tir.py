@@ -8,7 +8,7 @@ from ..tir import op as _op
 from ..tir.expr import Broadcast as _Broadcast, FloatImm as _FloatImm, IntImm as _IntImm, Ramp as _Ramp, Select, Var as _Var
 from ..tir.op import (acos, acosh, asin, asinh, atan, atanh, call_extern as _call_extern, call_packed, ceil, clz, copysign, cos, cosh, erf, exp, exp10, exp2, floor, floordiv, floormod, fma, fmod,
                       if_then_else, infinity, isfinite, isinf, isnan, ldexp, likely, log, log1p, log2, log10, max_value, min_value, nearbyint, popcount, pow, power, reinterpret as _reinterpret,
-                      round, rsqrt, shift_left, shift_right, sigmoid, sin, sinh, sqrt, tan, tanh, trunc, truncdiv, truncmod)  # noqa: A004
+                      ret, round, rsqrt, shift_left, shift_right, sigmoid, sin, sinh, sqrt, tan, tanh, trunc, truncdiv, truncmod)  # noqa: A004
 from ..tir.reduction import max, min  # noqa: A004
 from .parser import prim_func
 
@@ -91,4 +91,4 @@ abs, fabs = _op.abs, _op.abs  # noqa: A001
 __all__ = ["Buffer", "Select", "abs", "acos", "acosh", "address_of", "asin", "asinh", "atan", "atanh", "bool", "broadcast", "call_extern", "call_packed", "cast", "ceil", "clz", "copysign", "cos", "cosh",
            "erf", "exp", "exp10", "exp2", "fabs", "float16", "float32", "float64", "floor", "floordiv", "floormod", "fma", "fmod", "handle", "if_then_else", "infinity", "int16", "int32", "int64", "int8",
            "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p", "log2", "max", "max_value", "min", "min_value", "nearbyint", "popcount", "pow", "power", "prim_func", "ramp",
-           "reinterpret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod", "uint16", "uint32", "uint64", "uint8", "var"]
+           "reinterpret", "ret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod", "uint16", "uint32", "uint64", "uint8", "var"]

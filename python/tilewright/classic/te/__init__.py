@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..tir.op import (abs, acos, acosh, all, any, asin, asinh, atan, atanh, ceil, ceildiv, cos, cosh, div, erf, exp, floor, floordiv, floormod, fmod, if_then_else, indexdiv,  # noqa: A004
-                      indexmod, isfinite, isinf, isnan, log, log2, log10, max_value, min_value, nearbyint, popcount, power, round, rsqrt, sigmoid, sin, sinh, sqrt, tan, tanh, trunc, truncdiv, truncmod)
+                      indexmod, isfinite, isinf, isnan, log, log2, log10, max_value, min_value, nearbyint, popcount, power, round, rsqrt, sigmoid, sin, sinh, sqrt, tan, tanh, trace, trunc, truncdiv, truncmod)
 from ..tir.reduction import comm_reducer, max, min, prod, sum  # noqa: A004
 from .autodiff import gradient
 from . import hybrid, operation, schedule, tag, tensor
@@ -17,5 +17,5 @@ from .tensor_intrin import TensorIntrin, decl_tensor_intrin
 __all__ = ["ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "ScanOp", "Schedule", "SpecializedCondition", "Stage", "Tensor", "TensorIntrin", "TensorSlice", "abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atanh", "ceil", "ceildiv",
            "comm_reducer", "compute", "const", "cos", "cosh", "create_prim_func", "create_schedule", "decl_tensor_intrin", "div", "erf", "exp", "extern", "extern_primfunc", "floor", "floordiv", "floormod", "fmod", "gradient", "hybrid", "if_then_else", "indexdiv", "indexmod",
            "isfinite", "isinf", "isnan", "log", "log10", "log2", "max", "max_value", "min", "min_value", "nearbyint", "operation", "placeholder", "popcount", "power", "prod", "reduce_axis",
-           "round", "rsqrt", "scan", "schedule", "sigmoid", "sin", "sinh", "size_var", "sqrt", "sum", "tag", "tag_scope", "tan", "tanh", "tensor", "thread_axis", "trunc", "truncdiv", "truncmod",
+           "round", "rsqrt", "scan", "schedule", "sigmoid", "sin", "sinh", "size_var", "sqrt", "sum", "tag", "tag_scope", "tan", "tanh", "tensor", "thread_axis", "trace", "trunc", "truncdiv", "truncmod",
            "var"]

@@ -14,6 +14,7 @@ from ..tir.expr import SizeVar, Var
 from ..tir.reduction import IterVar, Reduce, ThreadAxis
 from . import tag as _tag
 from .tensor import Tensor
+from .tracing import has_traces, traced_stages
 
 
 def var(name: str = "tindex", dtype: str = "int32", span: object = None) -> Var:
@@ -78,6 +79,8 @@ def compute(shape: typing.Any, fcompute: typing.Callable[..., typing.Any], name:
     bodies = list(body) if many else [body]
     if not bodies:
         raise ValueError("fcompute gives no expression")
+    if not isinstance(bodies[0], Reduce) and has_traces(bodies):
+        bodies = traced_stages(name, axes, bodies)
     reduces = [b for b in bodies if isinstance(b, Reduce)]
     if reduces and (len(reduces) != len(bodies) or any(b._combiner is not bodies[0]._combiner and b.source is not bodies[0].source for b in bodies)):
         raise InvalidValue("all bodies of a compute are one reduction's, or none is a reduction")

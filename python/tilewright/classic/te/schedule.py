@@ -200,6 +200,10 @@ class Schedule(_core.Schedule):
     def normalize(self) -> "Schedule":
         return self
 
+    def __reduce__(self) -> typing.Any:
+        from ..ir import load_json, save_json
+        return load_json, (save_json(self),)
+
     def cache_read(self, tensor: Tensor, scope: str, readers: typing.Any) -> Tensor:
         """Adds a stage that copies a tensor, and makes the readers read the copy."""
         _scope(scope)

@@ -15,7 +15,7 @@ from ..tir.stmt_functor import post_order_visit, substitute
 _NUMBERS: dict[str, Any] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Min": np.minimum, "Max": np.maximum, "EQ": np.equal, "NE": np.not_equal,
     "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal, "And": np.logical_and, "Or": np.logical_or, "Not": np.logical_not, "Select": np.where,
-    "Div": lambda a, b: np.trunc(a / b).astype(np.int64)}
+    "Div": lambda a, b: np.trunc(a / b).astype(np.int64), "Mod": np.fmod}
 _MOST_PLACES = 1 << 22
 
 

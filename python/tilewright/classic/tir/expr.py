@@ -244,9 +244,11 @@ class ConstExpr(PrimExpr):
 class Var(PrimExpr):
     """A variable. In a shape it is a symbolic size."""
 
+    _is_size = False
+
     def __init__(self, name: str, dtype: typing.Any = "int32", span: object = None):
         self._annotation = None if isinstance(dtype, str) else dtype
-        super().__init__(_core.prim_var(str(name), "handle" if hasattr(dtype, "element_type") else str(getattr(dtype, "dtype", dtype))))
+        super().__init__(_core.prim_var(str(name), "handle" if hasattr(dtype, "element_type") else str(getattr(dtype, "dtype", dtype)), self._is_size))
 
     @property
     def name(self) -> str:
@@ -261,11 +263,13 @@ class Var(PrimExpr):
         return self.__dict__.get("_annotation") or PrimType(self.dtype)
 
     def __reduce__(self) -> typing.Any:
-        return Var, (self.name, self.dtype)
+        return type(self), (self.name, self.dtype)
 
 
 class SizeVar(Var):
     """A non-negative variable, such as a size."""
+
+    _is_size = True
 
 
 class BinaryOpExpr(PrimExpr):
@@ -293,8 +297,8 @@ def _binary_class(name: str, base: type) -> type:
     return type(name, (base,), {"__module__": __name__, "__doc__": f"{name} of two expressions: `a`, `b`."})
 
 
-Add, Sub, Mul, Div, FloorDiv, FloorMod, Min, Max, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight = (
-    _binary_class(n, BinaryOpExpr) for n in ("Add", "Sub", "Mul", "Div", "FloorDiv", "FloorMod", "Min", "Max", "BitAnd", "BitOr", "BitXor", "ShiftLeft", "ShiftRight"))
+Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight = (
+    _binary_class(n, BinaryOpExpr) for n in ("Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod", "Min", "Max", "BitAnd", "BitOr", "BitXor", "ShiftLeft", "ShiftRight"))
 EQ, NE, LT, LE, GT, GE = (_binary_class(n, CmpExpr) for n in ("EQ", "NE", "LT", "LE", "GT", "GE"))
 And, Or = (_binary_class(n, LogicalExpr) for n in ("And", "Or"))
 
@@ -464,12 +468,12 @@ _with_dims(DimExpr)
 _core._set_class("IntImm", IntImm)
 _core._set_class("Any", Any)
 _core._set_class("Dim", DimExpr)
-for _kind, _class in {"IntImm": IntImm, "FloatImm": FloatImm, "Var": Var, "Not": Not, "Select": Select, "Cast": Cast, "Reinterpret": Reinterpret, "Call": Call, "Extern": Call, "Read": ProducerLoad,
-                      "Let": Let, "Ramp": Ramp, "Broadcast": Broadcast, "Load": PrimExpr, "Shuffle": Shuffle, "Add": Add, "Sub": Sub, "Mul": Mul, "Div": Div, "FloorDiv": FloorDiv,
+for _kind, _class in {"IntImm": IntImm, "FloatImm": FloatImm, "Var": Var, "SizeVar": SizeVar, "Not": Not, "Select": Select, "Cast": Cast, "Reinterpret": Reinterpret, "Call": Call, "Extern": Call, "Read": ProducerLoad,
+                      "Let": Let, "Ramp": Ramp, "Broadcast": Broadcast, "Load": PrimExpr, "Shuffle": Shuffle, "Add": Add, "Sub": Sub, "Mul": Mul, "Div": Div, "Mod": Mod, "FloorDiv": FloorDiv,
                       "FloorMod": FloorMod, "Min": Min, "Max": Max, "EQ": EQ, "NE": NE, "LT": LT, "LE": LE, "GT": GT, "GE": GE, "And": And, "Or": Or, "BitAnd": BitAnd,
                       "BitOr": BitOr, "BitXor": BitXor, "ShiftLeft": ShiftLeft, "ShiftRight": ShiftRight}.items():
     _core._set_loop_class(_kind, _class)
 
 __all__ = ["Add", "And", "Any", "BinaryOpExpr", "BitAnd", "BitOr", "BitXor", "Broadcast", "Call", "Cast", "CmpExpr", "ConstExpr", "DimExpr", "Div", "EQ", "EqualOp", "ExprOp", "FloatImm", "FloorDiv",
-           "FloorMod", "GE", "GT", "IntImm", "LE", "LT", "Let", "LogicalExpr", "Max", "Min", "Mul", "NE", "Not", "Or", "PrimExpr", "PrimExprWithOp", "ProducerLoad", "Ramp", "Reinterpret",
+           "FloorMod", "GE", "GT", "IntImm", "LE", "LT", "Let", "LogicalExpr", "Max", "Min", "Mod", "Mul", "NE", "Not", "Or", "PrimExpr", "PrimExprWithOp", "ProducerLoad", "Ramp", "Reinterpret",
            "Select", "ShiftLeft", "ShiftRight", "Shuffle", "SizeVar", "StringImm", "Sub", "Var", "dtype_of", "with_operators"]

@@ -57,8 +57,8 @@ class PrimFunc:
         buffers = {getattr(k, "name", k): v for k, v in (buffer_map or {}).items()}
         made = [_parameter(p, buffers, body) for p in params]
         for p in made:
-            if not isinstance(p, Buffer) and not (isinstance(p, Var) and "int" in p.dtype):
-                raise ValueError(f"the parameter {p} is no buffer and no size; give a tvm.tir.decl_buffer, or say its buffer in buffer_map")
+            if not isinstance(p, Buffer) and not (isinstance(p, Var) and ("int" in p.dtype or p.dtype in ("float32", "float64"))):
+                raise ValueError(f"the parameter {p} is no buffer and no number; give a tvm.tir.decl_buffer, or say its buffer in buffer_map")
             if [q for q in made if q is p][1:]:
                 raise ValueError(f"the parameter {p} is given twice")
         name = str((attrs or {}).get("global_symbol", "main"))

@@ -66,8 +66,8 @@ class IRBuilder:
         return _core.stmt_seq(out[::-1])
 
     def emit(self, stmt: typing.Any) -> None:
-        """Emits a statement, or a call as a statement."""
-        self._open[-1].append(evaluate(stmt))
+        """Emits a statement, a call as a statement, or a function that makes a statement around those emitted after it in the scope."""
+        self._open[-1].append(stmt if callable(stmt) and not isinstance(stmt, _core.Stmt) else evaluate(stmt))
 
     def get(self) -> typing.Any:
         """All statements; empties the builder."""
@@ -88,7 +88,7 @@ class IRBuilder:
         """`with ib.for_range(0, n, name="i") as i:`"""
         loop = loop_kind(kind)
         if dtype is None:
-            dtype = next((e.dtype for e in (end, begin) if isinstance(e, _core.PrimExpr)), "int32")
+            dtype = next((e.dtype for e in (end, begin) if hasattr(e, "dtype")), "int32")
         var = Var(name, dtype)
         extent = end if isinstance(begin, int) and begin == 0 else end - begin
         return self._scope(lambda body: _core.stmt_for(var, begin, extent, loop, body, None), var)

@@ -43,7 +43,7 @@ def truncdiv(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
 
 def truncmod(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
     """The remainder of truncdiv."""
-    return _core.prim_binary("Sub", a, _core.prim_binary("Mul", truncdiv(a, b), b))
+    return _core.prim_binary("Mod", a, b)
 
 
 def div(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
@@ -296,6 +296,24 @@ def call_extern(dtype: str, func_name: str, *args: typing.Any, span: object = No
 call_pure_extern = call_extern
 
 
+def ret(val: typing.Any) -> typing.Any:
+    """`Evaluate(ret(value))` ends a function, whose calls return the value."""
+    return _core.extern_value(dtype_of(val), "tir.ret", [val])
+
+
+TRACE = "tir.trace:"  # followed by the action's name
+
+
+def trace(args: typing.Any, trace_action: str = "tvm.default_trace_action", span: object = None) -> typing.Any:
+    """Of a te.compute: the last of the values, after a function of the runtime by this name has seen all of them; or what it returns.
+    The default action prints them."""
+    if not isinstance(args, (list, tuple)):
+        raise Exception("tvm.tir.trace consumes the args as list type")
+    if not args:
+        raise ValueError("trace takes a value or more")
+    return _core.extern_value(dtype_of(args[-1]), TRACE + trace_action, list(args))
+
+
 def call_packed(*args: typing.Any, span: object = None) -> typing.Any:
     """Calls a runtime function by name with whole buffers and scalars: a statement of a te.extern, or at the outermost level of a
     function."""
@@ -337,5 +355,5 @@ call_pure_intrin = call_intrin
 
 __all__ = ["CallEffectKind", "abs", "address_of", "call_cpacked", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed", "call_pure_extern", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "call_intrin", "call_pure_intrin", "ceil", "ceildiv",
            "atan2", "clz", "const", "copysign", "cos", "cosh", "div", "erf", "exp", "exp10", "exp2", "floor", "floordiv", "floormod", "fma", "fmod", "hypot", "if_then_else", "indexdiv", "indexmod", "infinity",
-           "isfinite", "isinf", "isnan", "isnullptr", "ldexp", "likely", "log", "log10", "log1p", "log2", "max_value", "min_value", "nearbyint", "nextafter", "popcount", "pow", "power", "q_multiply_shift", "reinterpret", "round", "rsqrt",
-           "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod"]
+           "isfinite", "isinf", "isnan", "isnullptr", "ldexp", "likely", "log", "log10", "log1p", "log2", "max_value", "min_value", "nearbyint", "nextafter", "popcount", "pow", "power", "q_multiply_shift", "reinterpret", "ret", "round", "rsqrt",
+           "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trace", "trunc", "truncdiv", "truncmod"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-_INFIX = {"Add": " + ", "Sub": " - ", "Mul": "*", "Div": "/", "EQ": " == ", "NE": " != ", "LT": " < ", "LE": " <= ", "GT": " > ", "GE": " >= ", "And": " && ", "Or": " || "}
+_INFIX = {"Add": " + ", "Sub": " - ", "Mul": "*", "Div": "/", "Mod": " % ", "EQ": " == ", "NE": " != ", "LT": " < ", "LE": " <= ", "GT": " > ", "GE": " >= ", "And": " && ", "Or": " || "}
 _CALLS = {"FloorDiv": "floordiv", "FloorMod": "floormod", "Min": "min", "Max": "max", "BitAnd": "bitwise_and", "BitOr": "bitwise_or", "BitXor": "bitwise_xor",
           "ShiftLeft": "shift_left", "ShiftRight": "shift_right"}
 

@@ -6,7 +6,7 @@ import typing
 
 from ... import _core
 from .function import LoopModule, PrimFunc
-from .stmt import Evaluate, For, ForKind, IfThenElse, LetStmt, SeqStmt, stmt_seq
+from .stmt import For, ForKind
 from .stmt_functor import ir_transform
 
 
@@ -82,6 +82,12 @@ def _loop_rewrite(name: str, classic: str, option: typing.Callable[[typing.Mappi
     return PrimFuncPass(run, 0, f"tir.{classic}")
 
 
+def _of_kernels_or_statements(kernel_pass: str, rewrite: str, classic: str) -> PrimFuncPass:
+    """For the kernels of a lowered schedule one pass, for the statements of a script another."""
+    kernels, statements = _kernel_pass(kernel_pass, classic), _loop_rewrite(rewrite, classic)
+    return PrimFuncPass(lambda function, mod, context: (kernels if function._function is None else statements)._transform(function, mod, context), 0, f"tir.{classic}")
+
+
 def HoistIfThenElse(variant: str | None = None) -> PrimFuncPass:  # noqa: N802
     """Moves conditions out of the loops on whose variables they do not depend."""
     return _loop_rewrite("hoist_conditions", "HoistIfThenElse")
@@ -102,8 +108,7 @@ def CommonSubexprElimTIR(enable_cse_tir: bool = True) -> PrimFuncPass:  # noqa: 
 
 def Simplify() -> PrimFuncPass:  # noqa: N802
     """Index arithmetic, conditions and trivial statements in their simplest form."""
-    kernels, statements = _kernel_pass("simplify", "Simplify"), _loop_rewrite("simplify", "Simplify")
-    return PrimFuncPass(lambda function, mod, context: (kernels if function._function is None else statements)._transform(function, mod, context), 0, "tir.Simplify")
+    return _of_kernels_or_statements("simplify", "simplify", "Simplify")
 
 
 def UnrollLoop() -> PrimFuncPass:  # noqa: N802
@@ -115,7 +120,7 @@ def UnrollLoop() -> PrimFuncPass:  # noqa: N802
 def VectorizeLoop(enable_vectorize: bool = True) -> PrimFuncPass:  # noqa: N802
     """Replaces vectorized loops by vectors; without `enable_vectorize` they become serial ones."""
     if enable_vectorize:
-        return _kernel_pass("vectorize", "VectorizeLoop")
+        return _of_kernels_or_statements("vectorize", "vectorize_loops", "VectorizeLoop")
 
     def serial(op: typing.Any) -> typing.Any:
         return For(op.loop_var, op.min, op.extent, ForKind.SERIAL, op.body) if op.kind == ForKind.VECTORIZED else None
@@ -129,24 +134,21 @@ def StorageRewrite() -> PrimFuncPass:  # noqa: N802
 
 def RemoveNoOp() -> PrimFuncPass:  # noqa: N802
     """Removes statements without effect: values evaluated for nothing, and what contains nothing else."""
-    def empty(op: typing.Any) -> bool:
-        return isinstance(op, SeqStmt) and not len(op)
+    return _loop_rewrite("remove_no_ops", "RemoveNoOp")
 
-    def kept(op: typing.Any) -> typing.Any:
-        nothing = stmt_seq()
-        if isinstance(op, Evaluate) and isinstance(op.value, _core.PrimExpr) and op.value._kind != "Extern":
-            return nothing
-        if isinstance(op, (For, LetStmt)) and empty(op.body):
-            return nothing
-        if isinstance(op, IfThenElse) and empty(op.then_case) and (op.else_case is None or empty(op.else_case)):
-            return nothing
-        return None
-    kinds = ["tir.Evaluate", "tir.For", "tir.LetStmt", "tir.IfThenElse"]
-    return PrimFuncPass(lambda function, _mod, _context: function.with_body(ir_transform(function.body, None, kept, kinds)), 0, "tir.RemoveNoOp")
+
+def RewriteUnsafeSelect() -> PrimFuncPass:  # noqa: N802
+    """Evaluates only the chosen value of a select whose values read memory or call functions."""
+    return _loop_rewrite("rewrite_unsafe_selects", "RewriteUnsafeSelect")
+
+
+def NarrowDataType(target_bits: int) -> PrimFuncPass:  # noqa: N802
+    """Gives loop variables and the indices that they are in `target_bits` bits, where these hold all their values."""
+    return _loop_rewrite("narrow_indices", "NarrowDataType", lambda _: target_bits)
 
 
 def __getattr__(name: str) -> typing.Any:
     raise AttributeError(f"tilewright.tir.transform has no '{name}': loops are lowered by the compiler's own passes; a pass of yours is written with prim_func_pass")
 
 
-__all__ = ["Apply", "CommonSubexprElimTIR", "Filter", "HoistIfThenElse", "LoopPartition", "PrimFuncPass", "RemoveNoOp", "Simplify", "StorageRewrite", "UnrollLoop", "VectorizeLoop", "prim_func_pass"]
+__all__ = ["Apply", "CommonSubexprElimTIR", "Filter", "HoistIfThenElse", "LoopPartition", "NarrowDataType", "PrimFuncPass", "RemoveNoOp", "RewriteUnsafeSelect", "Simplify", "StorageRewrite", "UnrollLoop", "VectorizeLoop", "prim_func_pass"]

@@ -8,6 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from .entities import AnnotateEntity, OtherOptionEntity, ReorderEntity, SplitEntity, entity_from_json, entity_to_json
 
 
@@ -73,13 +75,13 @@ class ConfigEntity:
     def get_other_option(self) -> dict[str, Any]:
         return {name: e.val for name, e in self._entity_map.items() if isinstance(e, OtherOptionEntity)}
 
-    def get_flatten_feature(self) -> list[float]:
+    def get_flatten_feature(self) -> np.ndarray:
         """Numeric features of the knobs, in order."""
         out: list[float] = []
         for entity in self._entity_map.values():
             _, value = entity_to_json(entity)
             out += [float(v) for v in (value if isinstance(value, list) else [value]) if isinstance(v, (int, float))]
-        return out
+        return np.array(out, "float32")
 
     def to_json_dict(self) -> dict[str, Any]:
         return {"index": self.index, "code_hash": self.code_hash,
@@ -106,6 +108,17 @@ class _Space:
 
     def is_index_valid(self, index: int) -> bool:
         return 0 <= index < len(self)
+
+    def sample_ints(self, m: int) -> np.ndarray:
+        """At most m different indices of valid entities, by chance (np.random.seed)."""
+        out: dict[int, None] = {}
+        for _ in range(100 * m):  # of some spaces few indices are valid
+            index = int(np.random.randint(0, len(self)))
+            if len(out) == m:
+                break
+            if self.is_index_valid(index):
+                out[index] = None
+        return np.array(list(out), "int64")
 
     @property
     def range_length(self) -> int:
