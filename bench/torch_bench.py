@@ -4,7 +4,7 @@
 
     ./dev bench --torch                             the models of the tests, 1 and 2 threads
     ./dev bench --torch transformers/bert classification/resnet18 --threads 1
-    ./dev bench --torch --check                     every model of bench/torch_models.py beside PyTorch: works, unsteady, differs or refused
+    ./dev bench --torch --check                     every model of bench/torch_models.py beside PyTorch: works, strict, unsteady, differs or refused
     ./dev bench --torch --check --door pt2          the same from a file; other doors: module (compile(module, inputs)), trace and script (torch.jit)
 
 How: a process for each model and number of threads, with empty caches of compiled kernels. Every engine compiles and answers once (the first
@@ -91,7 +91,7 @@ def imported(model, inputs, door, folder):
 
 
 def check(name, door):
-    """(works, unsteady, differs, refused or not exported; why)"""
+    """(works, strict: without Winograd convolutions, unsteady, differs, refused or not exported; why)"""
     import numpy as np
     import tilewright
     import torch
@@ -117,8 +117,12 @@ def check(name, door):
     moved = None
     if name.startswith("detection/"):
         moved = torch_models.close_found(got, want)
-        if moved is None and (why := unsteady(model, inputs[0], got, want)):
-            return "unsteady", why
+        if moved is None:
+            strict = tilewright.compile(module, examples, math="strict")(inputs[0])
+            if (exact := torch_models.close_found(list(strict), want)) is not None:
+                return "strict", f"works with math=\"strict\", {exact} of nearly the same score in another order"
+            if why := unsteady(model, inputs[0], strict, want):
+                return "unsteady", why
     for i, (g, w) in enumerate(zip(got, want)):
         if moved is None and not torch_models.close(g, w):
             far = np.abs(g.astype("float64") - w.numpy()).max() if g.shape == tuple(w.shape) else f"{g.shape} and {tuple(w.shape)}"
@@ -129,7 +133,7 @@ def check(name, door):
 
 def unsteady(model, picture, got, want):
     """What to say of a detector that differs, if PyTorch's own results move as much once each value of the picture is one unit in its last place off; else
-    nothing. Only some of a hundred boxes survive, so scores that are nearly the same exchange them."""
+    nothing. `got` is of math="strict". Only some of a hundred boxes survive, so scores that are nearly the same exchange them."""
     import torch
     import torch_models
     with torch.no_grad():
