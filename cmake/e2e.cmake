@@ -16,12 +16,25 @@ if(TARGET tilewright)
   add_test(NAME e2e.quantized COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/e2e/quantized.py
            --tool $<TARGET_FILE:tilewright>)
   set_tests_properties(e2e.quantized PROPERTIES COST 30 SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
+  add_test(NAME e2e.external_data COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/e2e/external_data.py
+           --tool $<TARGET_FILE:tilewright>)
+  set_tests_properties(e2e.external_data PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e)
   add_test(NAME conformance.onnx COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
            --tool $<TARGET_FILE:tilewright>)
   # A sample as C99; ./dev conformance --target c runs all of them.
   add_test(NAME conformance.c COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
            --tool $<TARGET_FILE:tilewright> --target c --sample 20)
   set_tests_properties(conformance.c PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
+  # Samples with inputs whose sizes only a run has, and with inputs compiled in.
+  foreach(inputs free constant)
+    add_test(NAME conformance.${inputs} COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
+             --tool $<TARGET_FILE:tilewright> --inputs ${inputs} --sample 60)
+    set_tests_properties(conformance.${inputs} PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
+  endforeach()
+  # Every pool that rounds its sizes up: with free sizes it has to wait for them where a window may be dropped.
+  add_test(NAME conformance.free_pools COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
+           --tool $<TARGET_FILE:tilewright> --inputs free pool_2d_ceil)
+  set_tests_properties(conformance.free_pools PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
   # A sample as byte code.
   add_test(NAME conformance.stackvm COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
            --tool $<TARGET_FILE:tilewright> --target stackvm --sample 20)

@@ -519,48 +519,5 @@ class Scripted(Traced):
         self.assertTrue(close(got[1], want[1]))
 
 
-class Quantized(unittest.TestCase):
-    def setUp(self):
-        engine = next((e for e in ("fbgemm", "qnnpack") if e in torch.backends.quantized.supported_engines), None)
-        if engine is None:
-            self.skipTest("this PyTorch has no quantised kernels")
-        torch.backends.quantized.engine = engine
-
-    def quantized(self):
-        from torch.ao import quantization
-
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.quant, self.dequant = quantization.QuantStub(), quantization.DeQuantStub()
-                self.conv, self.relu, self.pool, self.fc = nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Linear(32, 5)
-                self.add = torch.ao.nn.quantized.FloatFunctional()
-
-            def forward(self, x):
-                x = self.relu(self.conv(self.quant(x)))
-                x = self.pool(self.add.add(x, x))
-                return self.dequant(self.fc(torch.flatten(x, 1)))
-
-        torch.manual_seed(0)
-        model = Net().eval()
-        model.qconfig = quantization.get_default_qconfig(torch.backends.quantized.engine)
-        quantization.prepare(model, inplace=True)
-        x = models.image(1, 3, 8, 8)
-        model(x)
-        quantization.convert(model, inplace=True)
-        return torch.jit.trace(model, x), x
-
-    def test_weights_as_integers_and_as_reals(self):
-        module, x = self.quantized()
-        with torch.no_grad():
-            want = module(x).numpy()
-        for keep in (True, False):
-            mod, params = relay.frontend.from_pytorch(module, [("x", (1, 3, 8, 8))], keep_quantized_weight=keep)
-            got = run_graph(mod, params, {"x": x.numpy()})[0]
-            step = np.unique(np.abs(np.diff(np.unique(want)))).min()  # of the result's grid
-            self.assertLessEqual(np.abs(got - want).max(), step * 1.01)
-            self.assertIn("qnn.quantize", mod.astext(show_meta_data=False))
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -249,8 +249,9 @@ Result<relay::Module> region_module(const std::string& format_name, const onnx::
 
 namespace {
 
-// Limit in interpreter operations, roughly: elements computed, times the terms of each for contractions.
-constexpr double kMostEvaluated = 200'000;
+// Limit in interpreter operations, roughly: elements computed, times the terms of each for contractions. They take
+// about as long as the smallest compilation, some 20 to 30 ms.
+constexpr double kMostEvaluated = 1'500'000;
 double work_of(const relay::Module& module) {
   double work = 0;
   for (const relay::Expr& e : relay::post_order(module.main_function()->body)) {

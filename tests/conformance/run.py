@@ -37,7 +37,9 @@ CACHE = ROOT / ".cache"
 EXPECTED_FAILURES = {"llvm": pathlib.Path(__file__).with_name("expected_failures.txt"),
                      "c": pathlib.Path(__file__).with_name("expected_failures_c.txt"),
                      "stackvm": pathlib.Path(__file__).with_name("expected_failures_stackvm.txt"),
-                     "cross": pathlib.Path(__file__).with_name("expected_failures_cross.txt")}
+                     "cross": pathlib.Path(__file__).with_name("expected_failures_cross.txt"),
+                     "free": pathlib.Path(__file__).with_name("expected_failures_free.txt"),
+                     "constant": pathlib.Path(__file__).with_name("expected_failures_constant.txt")}
 DOCUMENT = ROOT / "docs/conformance.md"
 
 
@@ -266,7 +268,8 @@ def main():
             return SKIPPED
         target = ["--target", CROSS[args.target].target, "--opt-level", str(args.opt_level), "--case-inputs", args.inputs, "--run-with", " ".join(command)]
     # Another processor has no compiler for VM programs, like C.
-    listed = EXPECTED_FAILURES["cross" if args.target in CROSS else args.target.split()[0]]
+    named = "cross" if args.target in CROSS else args.target.split()[0]
+    listed = EXPECTED_FAILURES[args.inputs if named == "llvm" and args.inputs != "given" else named]
     results = run_all(args.tool, target, cases, args.jobs, args.seconds)
     if args.target.split()[0] != "c":  # which has no libraries that `run` could load
         results.update(run_inexact(args.tool, target, [f for folders in cases.values() for f in folders], args.seconds))

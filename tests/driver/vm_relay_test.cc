@@ -62,6 +62,24 @@ TEST(VmRelay, OneRegionWithoutControlFlow) {
                 {data({5, 8})}, 1);
 }
 
+// Sizes at which a region is too much work for the interpreter say nothing about its other sizes.
+TEST(VmRelay, SmallCallsAreEvaluatedAfterALargeOne) {
+  auto module = parse("def @main(%x: Tensor[(?, 8), float32]) { sum(exp(nn.relu(%x)), axis=[1]) }");
+  ASSERT_TRUE(module.ok()) << module.error().str();
+  auto program = vm_program(*module, {});
+  ASSERT_TRUE(program.ok()) << program.error().str();
+  auto shared = std::make_shared<const runtime::vm::Program>(std::move(*program));
+  runtime::vm::SpecializedOptions options;
+  options.threads = 1;
+  options.evaluate = runtime::vm::evaluate_with(shared, tw_compiler_evaluate, tw_compiler_last_error_message);
+  auto vm = runtime::vm::ProgramRunner::create(
+      shared, runtime::vm::specialize_with(shared, tw_compiler_specialize, tw_compiler_last_error_message), options);
+  ASSERT_TRUE(vm.ok()) << vm.error().str();
+  for (int64_t rows : {500'000, 3, 500'000}) ASSERT_TRUE((*vm)->run({data({rows, 8})}).ok());
+  EXPECT_EQ((*vm)->functions().compiled(), 1u);
+  EXPECT_EQ((*vm)->functions().evaluated(), 1u);
+}
+
 // As many results as the values say, between regions, and what is computed from them.
 TEST(VmRelay, ResultsAsLargeAsTheValuesSay) {
   const Tensor x = data({3, 5});

@@ -29,6 +29,7 @@ DLTensor view_of(const Tensor& t, std::vector<int64_t>* shape) {
 constexpr uint64_t kLargestEarlyBytes = 256 << 10;
 constexpr double kLeastParallelWork = 1e6;  // operations plus bytes
 constexpr size_t kEarlyKeys = 4096;
+constexpr int64_t kAlwaysCompiled = INT64_MAX;  // of a key's calls
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -278,8 +279,8 @@ bool SpecializedFunctions::evaluate_early(size_t index, std::span<const Tensor> 
   const int64_t begin = trace_ ? now_ns() : 0;
   auto made = options_.evaluate(index, arguments);
   if (!made.ok() || made->results.size() != outputs.size()) {
-    // If it is invalid, the compiler will report that.
-    large_[index] = !made.ok() && made.error().code == ErrorCode::kLimitExceeded;
+    // If it is invalid, the compiler will report that. What is too much work at these sizes may be little at others.
+    if (!made.ok() && made.error().code == ErrorCode::kLimitExceeded) calls = kAlwaysCompiled;
     return false;
   }
   ++calls;

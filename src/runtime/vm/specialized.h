@@ -82,10 +82,10 @@ class SpecializedFunctions : public PackedFunctions {
   std::vector<HostRegion> host_;                   // by region; without a function for other formats
   std::list<Entry> entries_;                       // most recently used first
   std::vector<std::list<Entry>::iterator> last_;   // by region: the last used, or the end
-  std::unordered_map<size_t, int64_t> early_;      // evaluated calls, by region and what would have been compiled in
+  std::unordered_map<size_t, int64_t> early_;      // evaluated calls, by region, sizes and what would be compiled in
   std::vector<int> kept_of_;                       // number of cached specialisations by region
   std::vector<std::vector<size_t>> early_values_;  // by region: arguments whose values were needed
-  std::vector<bool> large_;                        // by region: too expensive to evaluate, or kernels exist
+  std::vector<bool> large_;                        // by region: too many weights to evaluate, or kernels exist
   std::vector<std::shared_ptr<const Artifact>> ready_;  // by region: its own kernels, once loaded
   size_t compiled_ = 0, evaluated_ = 0;
   std::vector<TraceEvent>* trace_ = nullptr;

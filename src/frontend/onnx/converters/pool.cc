@@ -73,9 +73,17 @@ int64_t windows_up(const Window& w, size_t i, int64_t size, int64_t* all) {
 // A 2-D pool, cropped to the windows that ONNX keeps.
 template <class A>
 Expr pool_picture(NodeContext& c, const char* op, const Expr& x, const Window& w, bool ceil_mode, bool include_pad) {
-  const auto sizes = static_shape(as_tensor(x->type)->shape);
-  if (!ceil_mode || !sizes) return c.call(op, {x}, pool_attrs<A>(w, ceil_mode, include_pad));
-  const Ints& d = *sizes;
+  const Shape& shape = as_tensor(x->type)->shape;
+  Ints d(4);
+  bool known = true, may_cut = false;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto size = shape.at(i + 2).constant();
+    known = known && size.has_value();
+    d[i + 2] = size.value_or(0);
+    may_cut = may_cut || w.pads[i + 2] + w.strides[i] > (w.kernel[i] - 1) * w.dilations[i] + 1;
+  }
+  if (!ceil_mode || (!known && !may_cut)) return c.call(op, {x}, pool_attrs<A>(w, ceil_mode, include_pad));
+  if (!known) d = c.dims(x);  // fails: the node waits for the sizes of a run
   Ints kept(2), up(2);
   bool rounds = false, cuts = false;
   for (size_t i = 0; i < 2; ++i) {
