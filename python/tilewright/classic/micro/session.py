@@ -14,6 +14,7 @@ from ..rpc.base import function
 from ..rpc.client import RPCSession
 from ..runtime.executor import AotModule
 from ..runtime.module import Module
+from ..runtime.ndarray import NDArray, array
 from .transport import IoTimeoutError, TransportClosedError, TransportTimeouts
 
 
@@ -130,10 +131,28 @@ def create_local_graph_executor(graph_json_str: str, mod: Module, device: Any) -
     return GraphOnDevice(json.loads(graph_json_str), _kernels(mod), device)
 
 
+class _Calls:
+    """The executor's functions of a graph. As functions of the registry they could not return the device's tensors."""
+
+    def __init__(self, graph: graph_of_kernels.GraphOfKernels):
+        self._graph = graph
+
+    def __getitem__(self, name: str) -> Any:
+        return self._node_output if name == "get_node_output" else getattr(self._graph, name)
+
+    def _node_output(self, key: Any, output: int = 0) -> NDArray:
+        """A copy, which a file can be written of."""
+        return array(self._graph.get_node_output(key, output).numpy())
+
+    @staticmethod
+    def _taken(tensor: Any) -> Any:
+        return tensor
+
+
 def create_local_debug_executor(graph_json_str: str, mod: Module, device: Any, dump_root: str | None = None) -> GraphModuleDebug:
     """Such a graph with the calls of the debug executor: `run` writes outputs and times of every node (the way to the device and back
     included) below `dump_root`."""
-    return GraphModuleDebug(graph_of_kernels.create(graph_json_str, _kernels(mod), device, debug=True), device, graph_json_str, dump_root)
+    return GraphModuleDebug(_Calls(graph_of_kernels.GraphOfKernels(json.loads(graph_json_str), _kernels(mod), device)), device, graph_json_str, dump_root)
 
 
 __all__ = ["Session", "SessionTerminatedError", "create_local_aot_executor", "create_local_debug_executor", "create_local_graph_executor"]
