@@ -1,24 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantised models of torch.ao by TorchScript, beside PyTorch itself. Without PyTorch the tests are skipped (77)."""
-import pathlib
-import sys
 import unittest
 import warnings
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-try:
-    import torch
-    import torch_models as models
-except ImportError as missing:
-    print(f"skipped: {missing}; ./dev bench --torch installs the PyTorch that is tested")
-    sys.exit(77)
+# Says so, and ends, where there is no PyTorch.
+from test_torch_script import models, run_graph, torch
 
-import tilewright as tw  # noqa: E402
-from test_torch_script import run_graph  # noqa: E402
-from tilewright.classic import relay  # noqa: E402
-from torch import nn  # noqa: E402
+import tilewright as tw
+from tilewright.classic import relay
+from torch import nn
 
 warnings.filterwarnings("ignore")
 

@@ -209,7 +209,8 @@ double error_of(const Tensor& packed, const Conv2dProblem& p, int tile_height, i
 }  // namespace
 
 // The same weights are asked about by each candidate, in each of its questions, and by each build of a tuner: their
-// hash takes a hundredth of the answer's time.
+// hash takes a hundredth of the answer's time. Weights that shared one (2^-64) would share an estimate, which chooses a
+// kernel and computes nothing.
 double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_height, int tile_width) {
   static std::mutex mutex;
   static std::map<std::array<int64_t, 13>, double> known;
