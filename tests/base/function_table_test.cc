@@ -27,6 +27,9 @@ TEST(FunctionTable, IsReadAsItWasWritten) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(write_functions(*read), bytes);
   EXPECT_EQ(to_text(read->front()), "f(m, A: float32[n, n // 2]) -> int16");
+  std::string older = bytes;
+  older[0] = 2;  // the version of tables that have calls, but no results
+  EXPECT_FALSE(read_functions(older, 2).ok());
 }
 
 TEST(FunctionTable, DamageIsRefused) {

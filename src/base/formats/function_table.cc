@@ -9,7 +9,7 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr uint32_t kWithoutCalls = 1, kWithCalls = 2;  // versions
+constexpr uint32_t kWithoutCalls = 1, kWithCalls = 2, kWithResults = 3;  // versions, each with what the last one has
 constexpr size_t kMaxSteps = 1 << 16;
 
 int operands_of(SizeOp op) {
@@ -317,13 +317,15 @@ Status check_function(const Function& f) {
 
 std::string write_functions(std::span<const Function> functions) {
   ByteWriter out;
-  const bool calls =
-      std::any_of(functions.begin(), functions.end(), [](const Function& f) { return !f.calls.empty(); });
-  out.write(calls ? kWithCalls : kWithoutCalls);
+  // The oldest version that has what is there: an older runtime refuses the others.
+  uint32_t version = kWithoutCalls;
+  for (const Function& f : functions)
+    version = std::max(version, f.returns() ? kWithResults : f.calls.empty() ? kWithoutCalls : kWithCalls);
+  out.write(version);
   out.write<uint64_t>(functions.size());
   for (const Function& f : functions) {
     write_function(out, f);
-    if (calls) write_calls(out, f);
+    if (version >= kWithCalls) write_calls(out, f);
   }
   return out.take();
 }
@@ -332,11 +334,12 @@ Result<std::vector<Function>> read_functions(std::string_view bytes, uint64_t ke
   ByteReader in(std::as_bytes(std::span(bytes)));
   const Diagnostic damaged(ErrorCode::kBadArtifact, "the table of functions is damaged", {}, "build the library again");
   const auto version = in.read<uint32_t>();
-  if (version != kWithoutCalls && version != kWithCalls) return Diagnostic(damaged);
+  if (version < kWithoutCalls || version > kWithResults) return Diagnostic(damaged);
   std::vector<Function> out;
   for (uint64_t i = 0, n = in.read_count(8); i < n && in.ok(); ++i) {
     out.push_back(read_function(in, kernels));
-    if (version == kWithCalls && in.ok()) read_calls(in, &out.back());
+    if (out.back().returns() && version < kWithResults) in.fail();
+    if (version >= kWithCalls && in.ok()) read_calls(in, &out.back());
     if (in.ok() && !check_function(out.back()).ok()) in.fail();
   }
   if (!in.ok() || in.remaining() != 0) return Diagnostic(damaged);
