@@ -286,7 +286,7 @@ class Scripts(unittest.TestCase):
             import tvm
             from tvm import meta_schedule, te
             import tvm.auto_scheduler
-            for use in (lambda: te.HybridOp(), lambda: tvm.rpc.proxy.Proxy(), lambda: tvm.micro.create_local_debug_executor(),
+            for use in (lambda: te.HybridOp(), lambda: tvm.rpc.proxy.Proxy(), lambda: tvm.micro.build(),
                         lambda: tvm.relay.collage.tune, lambda: tvm.contrib.ndk.create_shared("a", []), lambda: tvm.nonsense):
                 try:
                     use()

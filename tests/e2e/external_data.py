@@ -15,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SKIPPED = 77
+from meaning import ROOT, SKIPPED, in_environment
+
 SIZE, COUNT = 3 << 30, 4096
 PLACES = (0, (2 << 30) - 4096, SIZE - 4 * COUNT)
 MOST_MEMORY = 1 << 30
@@ -62,8 +62,7 @@ def main():
         import numpy as np
         import onnx  # noqa: F401
     except ImportError as missing:
-        print(f"skipped: {missing}")
-        return SKIPPED
+        return in_environment(missing)
     with tempfile.TemporaryDirectory(prefix="tilewright-external-") as folder:
         scratch = pathlib.Path(folder)
         if reason := sparse_file(scratch / "weights.bin"):

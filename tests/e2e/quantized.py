@@ -10,12 +10,11 @@ Exit code: 0 right, 1 wrong, 77 a model, a picture or a Python package is missin
 """
 import argparse
 import json
-import os
 import pathlib
 import sys
 import tempfile
 
-from meaning import PICTURES, ROOT, SKIPPED, call, need
+from meaning import PICTURES, ROOT, call, in_environment, need
 
 SIDE, DECODED = 224, 512
 
@@ -61,12 +60,8 @@ def main():
         import numpy as np
         import onnx  # noqa: F401
         import onnxruntime
-    except ImportError as error:
-        venv = ROOT / ".cache/venv/bin/python"
-        if venv.exists() and pathlib.Path(sys.prefix) != venv.parents[1]:
-            os.execv(venv, [str(venv), *sys.argv])
-        print(f"skipped: {error}; ./dev setup installs the Python packages")
-        return SKIPPED
+    except ImportError as missing:
+        return in_environment(missing)
     tool = args.tool.resolve()
     rng = np.random.default_rng(7)
     with tempfile.TemporaryDirectory() as name:
