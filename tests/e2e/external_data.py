@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from meaning import ROOT, SKIPPED, in_environment
+from models import ROOT, SKIPPED, enter_environment
 
 SIZE, COUNT = 3 << 30, 4096
 PLACES = (0, (2 << 30) - 4096, SIZE - 4 * COUNT)
@@ -58,11 +58,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tool", default=ROOT / "build/tilewright")
     tool = parser.parse_args().tool
-    try:
-        import numpy as np
-        import onnx  # noqa: F401
-    except ImportError as missing:
-        return in_environment(missing)
+    if not enter_environment("numpy", "onnx"):
+        print("skipped: numpy or onnx is not there; ./dev test installs them")
+        return SKIPPED
+    import numpy as np
     with tempfile.TemporaryDirectory(prefix="tilewright-external-") as folder:
         scratch = pathlib.Path(folder)
         if reason := sparse_file(scratch / "weights.bin"):

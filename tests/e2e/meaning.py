@@ -42,15 +42,6 @@ def call(*command):
     return result.stdout
 
 
-def in_environment(missing):
-    """Begins the program anew with the tests' own Python, which has the packages; otherwise says what is missing, and how to end."""
-    venv = ROOT / ".cache/venv/bin/python"
-    if venv.exists() and pathlib.Path(sys.prefix) != venv.parents[1]:
-        os.execv(venv, [str(venv), *sys.argv])
-    print(f"skipped: {missing}; ./dev test installs the Python packages")
-    return SKIPPED
-
-
 def need(*names):
     paths = [CACHE / name for name in names]
     for path in paths:

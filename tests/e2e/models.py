@@ -13,6 +13,7 @@ them that works is an error too (take it off the list), so that the list can onl
 Exit code: 0 all as expected, 1 not, 77 nothing could be tested because models are missing.
 """
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -126,12 +127,10 @@ def check(tool, model, reference, shapes, threads, seconds):
         return compiled, facts["min_ms"], worst
 
 
-def enter_environment():
-    """Goes on in the environment of the tests if this python has no numpy; False if there is no such environment."""
+def enter_environment(*modules):
+    """Goes on in the environment of the tests if this python lacks one of the modules; False if there is no such environment."""
     python = CACHE / "venv/bin/python"
-    try:
-        import numpy  # noqa: F401
-    except ImportError:
+    if any(importlib.util.find_spec(module) is None for module in modules):
         if not python.exists() or pathlib.Path(sys.prefix) == python.parents[1]:
             return False
         os.execv(python, [str(python), *sys.argv])
@@ -154,7 +153,7 @@ def main():
     if args.list:
         print("\n".join(MODELS))
         return 0
-    if not enter_environment():
+    if not enter_environment("numpy"):
         print("skipped: numpy is not there; ./dev models test makes .cache/venv, which has it")
         return SKIPPED
     if not args.tool.exists():

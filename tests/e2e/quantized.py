@@ -14,7 +14,8 @@ import pathlib
 import sys
 import tempfile
 
-from meaning import PICTURES, ROOT, call, in_environment, need
+from meaning import PICTURES, ROOT, SKIPPED, call, need
+from models import enter_environment
 
 SIDE, DECODED = 224, 512
 
@@ -56,12 +57,11 @@ def main():
     parser.add_argument("--views", type=int, default=30, help="of each picture; a third of them calibrates")
     args = parser.parse_args()
     model, *files = need("models/efficientnet_lite0.onnx", *(f"pictures/{name}" for name, _ in PICTURES))
-    try:
-        import numpy as np
-        import onnx  # noqa: F401
-        import onnxruntime
-    except ImportError as missing:
-        return in_environment(missing)
+    if not enter_environment("numpy", "onnx", "onnxruntime"):
+        print("skipped: numpy, onnx or onnxruntime is not there; ./dev test installs them")
+        return SKIPPED
+    import numpy as np
+    import onnxruntime
     tool = args.tool.resolve()
     rng = np.random.default_rng(7)
     with tempfile.TemporaryDirectory() as name:

@@ -108,15 +108,21 @@ class LoopBody {
     return free ? make_for(loop_.var, loop_.min, loop_.extent, s) : give_up(s);
   }
 
+  // Indices of multi-dimensional memory, and how many of them are vectors.
+  std::vector<PrimExpr> all_indices(const std::vector<PrimExpr>& indices, size_t* wide) {
+    std::vector<PrimExpr> out;
+    for (const PrimExpr& i : indices) {
+      out.push_back(expr(i));
+      *wide += out.back()->dtype.lanes > 1 ? 1 : 0;
+    }
+    return out;
+  }
+
   // Writes have no masks, and one of their indices may be a vector.
   Stmt write_stmt(const Stmt& s) {
     const auto& n = static_cast<const WriteNode&>(*s);
-    std::vector<PrimExpr> indices;
     size_t wide = 0;
-    for (const PrimExpr& i : n.indices) {
-      indices.push_back(expr(i));
-      wide += indices.back()->dtype.lanes > 1 ? 1 : 0;
-    }
+    std::vector<PrimExpr> indices = all_indices(n.indices, &wide);
     const PrimExpr value = expr(n.value);
     if (failed || mask_ || wide != 1 || n.value->dtype.lanes > 1) return one_by_one(s);
     return write(n.target, n.name, std::move(indices), broadcast_to_lanes(value));
@@ -124,12 +130,8 @@ class LoopBody {
 
   PrimExpr read_expr(const PrimExpr& e) {
     const auto& n = static_cast<const ReadNode&>(*e);
-    std::vector<PrimExpr> indices;
     size_t wide = 0;
-    for (const PrimExpr& i : n.indices) {
-      indices.push_back(expr(i));
-      wide += indices.back()->dtype.lanes > 1 ? 1 : 0;
-    }
+    std::vector<PrimExpr> indices = all_indices(n.indices, &wide);
     if (failed || indices == n.indices) return e;
     if (wide > 1 || n.dtype.lanes > 1) return give_up(e);
     return read(wide ? n.dtype.with_lanes(lanes_) : n.dtype, n.source, n.name, std::move(indices));

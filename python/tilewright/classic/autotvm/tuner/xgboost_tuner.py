@@ -10,6 +10,7 @@ import numpy as np
 
 from ..measure import MeasureInput, MeasureResult
 from .cost_model import LearnedModel, is_installed
+from .model_based_tuner import knob2point, point2knob
 from .tuner import Tuner, seconds_of
 
 logger = logging.getLogger("autotvm")
@@ -104,16 +105,10 @@ class XGBTuner(Tuner):
             if not dims:  # spaces of several implementations have no common knobs: neighbours are nearby indices
                 out.append(int(np.clip(index + self._random.randint(-64, 65), 0, len(space) - 1)))
                 continue
-            digits, rest = [], index
-            for d in dims:
-                digits.append(rest % d)
-                rest //= d
+            digits = point2knob(index, dims)
             for k in self._random.choice(len(dims), size=min(len(dims), 1 + int(self._random.randint(0, 2))), replace=False):
                 digits[k] = int(self._random.randint(0, dims[k]))
-            index = 0
-            for d, digit in zip(reversed(dims), reversed(digits)):
-                index = index * d + digit
-            out.append(index)
+            out.append(knob2point(digits, dims))
         return [i for i in out if space.is_index_valid(i)]
 
 

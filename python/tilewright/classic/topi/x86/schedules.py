@@ -66,7 +66,7 @@ def _scheduled(outs: Any, rows: int) -> Schedule:
     for op in sums:
         _tiled(s, s[op], rows)
     for t in outs:
-        if isinstance(t.op, ComputeOp) and not t.op.reduce_axis and t.op not in sums and t.op.axis:
+        if isinstance(t.op, ComputeOp) and not t.op.reduce_axis and t.op.axis:
             generic.schedule_injective_from_existing(s, t)
     return s
 
