@@ -116,6 +116,8 @@ def steps(folder, args):
         for busy in beside(args):
             least = min(r["min_ms"] for r in rounds_of(library, threads, args, busy)) * 1e3 / count
             row(f"a step of the graph executor with its kernel, {label(threads, busy)}", "< 0.3 us", f"{least:.3f} us, {count} steps", least < 0.3)
+    if not FIGURES.exists():
+        sys.exit("build/vm_figures is missing: ./dev build vm_figures")
     said = subprocess.run([FIGURES, "instructions"], check=True, capture_output=True, text=True).stdout
     nanoseconds = float(said.split()[0])
     row("an instruction of the VM", "< 0.1 us", f"{nanoseconds / 1e3:.3f} us", nanoseconds < 100)

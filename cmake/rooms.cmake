@@ -23,6 +23,14 @@ target_compile_options(tw_standard_headers PRIVATE ${tw_plain_options})
 target_precompile_headers(tw_standard_headers PRIVATE <algorithm> <array> <charconv> <chrono> <cmath> <cstring> <filesystem>
                           <fstream> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <sstream>
                           <string> <thread> <unordered_map> <unordered_set> <variant> <vector>)
+function(tw_plain_code target)
+  target_compile_options(${target} PRIVATE ${tw_plain_options})
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")  # the headers were compiled for libraries
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM tw_standard_headers)
+endfunction()
 # Up to 24 files of a room are compiled as one, which costs a quarter of compiling each by itself: names of a room are
 # unique, those in anonymous namespaces too. OFF where one file's own diagnostics are wanted.
 option(TILEWRIGHT_UNITY "Compile several files of a room together" ON)
@@ -79,8 +87,7 @@ function(tw_room name)
     target_compile_options(tw_${name} PRIVATE -Wno-subobject-linkage)
   endif()
   if(NOT name MATCHES "^(base|runtime)$")
-    target_compile_options(tw_${name} PRIVATE ${tw_plain_options})
-    target_precompile_headers(tw_${name} REUSE_FROM tw_standard_headers)
+    tw_plain_code(tw_${name})
   endif()
   foreach(dep ${ROOM_DEPENDS})
     if(TARGET tw_${dep})

@@ -269,6 +269,16 @@ class Relay(unittest.TestCase):
             out = module.get_output(0).numpy()
             self.assertEqual(out.shape, shape)
             np.testing.assert_allclose(out.sum(1), 1, rtol=1e-5)
+        # Channels last: the same network, whose weights and pictures are turned.
+        pairs = [[nets.resnet.get_net(1, 4, 8, shape, layout) for shape, layout in (((3, 28, 28), "NCHW"), ((28, 28, 3), "NHWC"))],
+                 [nets.mobilenet.mobile_net(4, shape, alpha=0.25, is_shallow=True, layout=layout) for shape, layout in (((1, 3, 32, 32), "NCHW"), ((1, 32, 32, 3), "NHWC"))]]
+        for first, last in pairs:
+            (mod, params), (turned, _) = nets.create_workload(first), nets.create_workload(last)
+            picture = np.random.default_rng(0).standard_normal(mod["main"].params[0].checked_type.concrete_shape, dtype=np.float32)
+            weights = {name: value.numpy() for name, value in params.items()}
+            weights = {name: w.transpose(2, 3, *((0, 1) if "depthwise" in name else (1, 0))) if w.ndim == 4 else w for name, w in weights.items()}
+            want = run(relay.build(mod, "llvm", params=params), data=picture)
+            np.testing.assert_allclose(run(relay.build(turned, "llvm", params=weights), data=np.ascontiguousarray(picture.transpose(0, 2, 3, 1))), want, rtol=1e-4, atol=1e-6)
         mod, params = nets.resnet.get_workload(num_layers=18)
         self.assertEqual(len(params), 99)
         self.assertEqual(str(mod["main"].checked_type).count("float32"), 101)

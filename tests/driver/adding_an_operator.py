@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does what docs/adding-an-operator.md says, on copies: makes its edits, compiles the files that changed as the build
-folder compiles them, links them before the libraries in place of their own, and runs the test that the page adds.
+"""Does what docs/adding-an-operator.md says, on copies: makes its edits, compiles each file that changed with the build
+folder's options, links them before the libraries in place of their own, and runs the test that the page adds.
 
     adding_an_operator.py --source DIR --build DIR
 """
@@ -43,17 +43,11 @@ def apply(text, where, mark, new, place):
     return "".join(lines)
 
 
-def units(commands, files):
-    """What is compiled: each of `files` by itself, or the file of the build folder that includes it, with those it has."""
-    together = {}
-    for unit in commands:
-        if "/Unity/" in unit:
-            text = pathlib.Path(unit).read_text(encoding="utf-8")
-            together.update({name: unit for name in files if f'#include "{name}"' in text})
-    found = {}
-    for name in files:
-        found.setdefault(together.get(name, name), []).append(name)
-    return found
+def unit_of(commands, name):
+    """The file of the build folder that is compiled for `name`: one that includes it among others, or itself."""
+    together = (unit for unit in commands
+                if "/Unity/" in unit and f'#include "{name}"' in pathlib.Path(unit).read_text(encoding="utf-8"))
+    return next(together, name)
 
 
 def main():
@@ -80,21 +74,13 @@ def main():
             copy = folder / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(text, encoding="utf-8")
-        for unit, edited in units(commands, [str(source / name) for name in changed]).items():
-            # A file that is compiled together with others is replaced where they include it.
-            unit_copy = folder / pathlib.Path(edited[0]).relative_to(source)
-            if edited != [unit]:
-                text = pathlib.Path(unit).read_text(encoding="utf-8")
-                for name in edited:
-                    text = text.replace(f'"{name}"', f'"{folder / pathlib.Path(name).relative_to(source)}"')
-                unit_copy = unit_copy.with_suffix(".unit.cxx")
-                unit_copy.write_text(text, encoding="utf-8")
-            words = shlex.split(commands[unit]["command"])
-            words[words.index("-o") + 1] = str(unit_copy.with_suffix(".o"))
-            words[words.index("-c") + 1] = str(unit_copy)
-            words += ["-O0", "-Wno-invalid-pch"]  # what the page says is tested, not how fast it is
-            subprocess.run(words, cwd=commands[unit]["directory"], check=True)
-            objects.append(str(unit_copy.with_suffix(".o")))
+        for name in changed:
+            entry, copy = commands[unit_of(commands, str(source / name))], folder / name
+            words = shlex.split(entry["command"])
+            words[words.index("-o") + 1] = str(copy.with_suffix(".o"))
+            words[words.index("-c") + 1] = str(copy)
+            subprocess.run(words, cwd=entry["directory"], check=True)
+            objects.append(str(copy.with_suffix(".o")))
         ninja = subprocess.run(["ninja", "-C", str(build), "-t", "commands", "-s", "test_driver"], check=True,
                                capture_output=True, text=True).stdout
         link = next(line for line in reversed(ninja.splitlines()) if " -o test_driver " in line)
@@ -102,7 +88,8 @@ def main():
                  if w not in (":", "&&") and not w.startswith("CMakeFiles/test_driver.dir/")]
         program = str(folder / "program")
         at = words.index("-o")
-        words[at : at + 2] = [*objects, "-o", program]
+        # What an edited file defines is also in the library's object of the files that it is compiled with: the first wins.
+        words[at : at + 2] = [*objects, "-Wl,--allow-multiple-definition", "-o", program]
         subprocess.run(words, cwd=build, check=True)
         result = subprocess.run([program, "--gtest_filter=" + ":".join(tests)], capture_output=True, text=True)
         print(result.stdout, result.stderr)

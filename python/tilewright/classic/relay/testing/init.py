@@ -9,6 +9,7 @@ import numpy as np
 from ...runtime.ndarray import NDArray
 from .. import op
 from ..expr import Expr, Function, TensorType, Var, free_vars, infer_type, to_module, var
+from .layers import conv_kernel_layout
 
 nn = op.nn
 
@@ -81,10 +82,12 @@ class Constant(Initializer):
 
 
 class Builder:
-    """Creates layers with the classic networks' parameter names, and tracks the channels of their results."""
+    """Creates layers with the classic networks' parameter names, for pictures whose channels come first (NCHW) or last (NHWC)."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: str):
-        self.data, self.dtype = var("data", shape=shape, dtype=dtype), dtype
+    def __init__(self, shape: tuple[int, ...], dtype: str, layout: str = "NCHW"):
+        if layout not in ("NCHW", "NHWC"):
+            raise ValueError(f"layout is {layout}: NCHW or NHWC expected")
+        self.data, self.dtype, self.layout = var("data", shape=shape, dtype=dtype), dtype, layout
         self.params: list[Var] = [self.data]
 
     def param(self, name: str, *shape: int) -> Var:
@@ -92,15 +95,19 @@ class Builder:
         return self.params[-1]
 
     def conv(self, x: Expr, inputs: int, channels: int, kernel: int, name: str, stride: int = 1, pad: int = 0, groups: int = 1) -> Expr:
-        weight = self.param(f"{name}_weight", channels, inputs // groups, kernel, kernel)
-        return nn.conv2d(x, weight, strides=(stride, stride), padding=(pad, pad), groups=groups, channels=channels, kernel_size=(kernel, kernel))
+        sizes = {"O": channels, "I": inputs // groups, "H": kernel, "W": kernel}
+        kernel_layout = conv_kernel_layout(self.layout, is_depthwise=groups > 1)
+        weight = self.param(f"{name}_weight", *(sizes[axis] for axis in kernel_layout))
+        return nn.conv2d(x, weight, strides=(stride, stride), padding=(pad, pad), groups=groups, channels=channels, kernel_size=(kernel, kernel),
+                         data_layout=self.layout, kernel_layout=kernel_layout)
 
     def norm(self, x: Expr, channels: int, name: str, epsilon: float = 2e-5, scale: bool = True) -> Expr:
         parts = [self.param(f"{name}_{p}", channels) for p in ("gamma", "beta", "moving_mean", "moving_var")]
-        return nn.batch_norm(x, *parts, epsilon=epsilon, scale=scale)[0]
+        return nn.batch_norm(x, *parts, axis=self.layout.index("C"), epsilon=epsilon, scale=scale)[0]
 
-    def bias(self, x: Expr, channels: int, name: str) -> Expr:
-        return nn.bias_add(x, self.param(f"{name}_bias", channels))
+    def bias(self, x: Expr, channels: int, name: str, axis: int = 1) -> Expr:
+        """Added along the channels of a picture, or to the rows of a matrix."""
+        return nn.bias_add(x, self.param(f"{name}_bias", channels), axis=axis)
 
     def dense(self, x: Expr, inputs: int, units: int, name: str) -> Expr:
         product = nn.dense(x, self.param(f"{name}_weight", units, inputs), units=units)

@@ -24,9 +24,9 @@ def _unit(b: Builder, x: Any, inputs: int, channels: int, stride: int, same: boo
 
 def get_net(batch_size: int, num_classes: int, num_layers: int = 50, image_shape: tuple[int, ...] = (3, 224, 224),
             layout: str = "NCHW", dtype: str = "float32", **_: Any) -> Any:
-    if layout != "NCHW":
-        raise NotImplementedError("the network is written in NCHW; relay.transform.ConvertLayout changes a module's layout")
-    if image_shape[1] <= 28:
+    b = Builder((batch_size, *image_shape), dtype, layout)
+    planes, height = image_shape[layout.index("C") - 1], image_shape[layout.index("H") - 1]
+    if height <= 28:
         if (num_layers - 2) % 9 == 0 and num_layers >= 164:
             units, filters, bottleneck = [(num_layers - 2) // 9] * 3, [16, 64, 128, 256], True
         elif (num_layers - 2) % 6 == 0 and num_layers < 164:
@@ -38,18 +38,17 @@ def get_net(batch_size: int, num_classes: int, num_layers: int = 50, image_shape
             raise ValueError(f"no experiments done on num_layers {num_layers}")
         units, bottleneck = _STAGES[num_layers], num_layers >= 50
         filters = [64, 256, 512, 1024, 2048] if bottleneck else [64, 64, 128, 256, 512]
-    b = Builder((batch_size, *image_shape), dtype)
-    x: Any = b.norm(b.data, image_shape[0], "bn_data", scale=False)
-    if image_shape[1] <= 32:  # small images have another stem
-        x = b.conv(x, image_shape[0], filters[0], 3, "conv0", 1, 1)
+    x: Any = b.norm(b.data, planes, "bn_data", scale=False)
+    if height <= 32:  # small images have another stem
+        x = b.conv(x, planes, filters[0], 3, "conv0", 1, 1)
     else:
-        x = nn.relu(b.norm(b.conv(x, image_shape[0], filters[0], 7, "conv0", 2, 3), filters[0], "bn0"))
-        x = nn.max_pool2d(x, pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
+        x = nn.relu(b.norm(b.conv(x, planes, filters[0], 7, "conv0", 2, 3), filters[0], "bn0"))
+        x = nn.max_pool2d(x, pool_size=(3, 3), strides=(2, 2), padding=(1, 1), layout=layout)
     for stage, count in enumerate(units):
         for unit in range(count):
             inputs = filters[stage] if unit == 0 else filters[stage + 1]
             x = _unit(b, x, inputs, filters[stage + 1], 2 if unit == 0 and stage > 0 else 1, unit > 0, bottleneck, f"stage{stage + 1}_unit{unit + 1}")
-    x = nn.batch_flatten(nn.global_avg_pool2d(nn.relu(b.norm(x, filters[-1], "bn1"))))
+    x = nn.batch_flatten(nn.global_avg_pool2d(nn.relu(b.norm(x, filters[-1], "bn1")), layout=layout))
     return b.function(nn.softmax(b.dense(x, filters[-1], num_classes, "fc1")))
 
 
