@@ -9,6 +9,8 @@ import inspect
 import types
 import typing
 
+from math import erf
+
 import numpy as np
 
 from ... import _core
@@ -18,11 +20,15 @@ from ..tir.buffer import Buffer, buffer_of, decl_buffer
 from ..tir.expr import Var, dtype_of
 from ..tir.reduction import max as _max, min as _min
 from ..tir.stmt import loop_kind
+from .hybrid_source import HybridModule, build
 from .tensor import Tensor
 
 _LOOPS = {"range": "serial", "serial": "serial", "parallel": "parallel", "vectorize": "vectorize", "unroll": "unroll", "bind": "serial", "const_range": "const"}
 _DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-_MATH = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "power", "floor", "ceil", "round", "trunc", "erf", "sin", "cos", "tan", "abs", "popcount", "likely", "floordiv", "floormod", "truncdiv", "truncmod")
+_UNARY = {"exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10", "sqrt": "sqrt", "tanh": "tanh", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh",
+          "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "trunc",
+          "abs": "abs", "isnan": "isnan", "isfinite": "isfinite", "isinf": "isinf"}  # and their names in numpy
+_MATH = (*_UNARY, "rsqrt", "sigmoid", "erf", "power", "fmod", "atan2", "copysign", "popcount", "likely", "floordiv", "floormod", "truncdiv", "truncmod")
 
 
 def _cast(dtype: str) -> typing.Any:
@@ -34,7 +40,7 @@ def _length(value: typing.Any) -> typing.Any:
 
 
 def _expression_names() -> dict[str, typing.Any]:
-    return {**{n: getattr(_op, n) for n in _MATH}, **{d: _cast(d) for d in _DTYPES}, "max": _max, "min": _min, "len": _length, "max_num_threads": lambda allow_none=True: 1024,
+    return {**{n: getattr(_op, n) for n in _MATH}, **{d: _cast(d) for d in _DTYPES}, "max": _max, "min": _min, "len": _length, "inf": float("inf"), "nan": float("nan"), "max_num_threads": lambda allow_none=True: 1024,
             "ceil_div": lambda a, b: _op.floordiv(a + b - 1, b), **LOGIC}
 
 
@@ -43,11 +49,16 @@ def _array_names() -> dict[str, typing.Any]:
     def made(shape: typing.Any, dtype: str = "float32", scope: str = "global") -> typing.Any:
         return np.zeros(tuple(int(d) for d in shape) if isinstance(shape, (tuple, list)) else (int(shape),), dtype)
     loop: typing.Any = lambda *ends: range(*(int(e) for e in ends))  # noqa: E731
-    math = {n: getattr(np, n) for n in ("exp", "log", "sqrt", "tanh", "power", "floor", "ceil", "round", "trunc", "sin", "cos", "tan", "abs")}
-    return {**math, **{d: getattr(np, d) for d in _DTYPES}, "output_tensor": made, "allocate": made, "serial": loop, "parallel": loop, "vectorize": loop, "unroll": loop, "const_range": loop,
+    math = {n: getattr(np, m) for n, m in {**_UNARY, "power": "power", "fmod": "fmod", "atan2": "arctan2", "copysign": "copysign"}.items()}
+    return {**math, "erf": lambda x: np.asarray(x).dtype.type(erf(x)), "inf": float("inf"), "nan": float("nan"), **{d: getattr(np, d) for d in _DTYPES}, "output_tensor": made, "allocate": made, "serial": loop, "parallel": loop, "vectorize": loop, "unroll": loop, "const_range": loop,
             "bind": lambda tag, extent: range(int(extent)), "rsqrt": lambda x: np.float32(1) / np.sqrt(x), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "likely": lambda x: x,
             "popcount": lambda x: bin(int(x)).count("1"), "floordiv": lambda a, b: a // b, "floormod": lambda a, b: a % b, "truncdiv": lambda a, b: int(a / b), "truncmod": lambda a, b: a - b * int(a / b),
             "ceil_div": lambda a, b: -(-a // b), "max_num_threads": lambda allow_none=True: 1024}
+
+
+def script_names() -> list[str]:
+    """The names that mean something in a script."""
+    return [*_expression_names(), *_array_names(), *_LOOPS, "tvm"]
 
 
 class _Reader:
@@ -236,6 +247,10 @@ class HybridScript:
         self._python = function
         functools.update_wrapper(self, function)
 
+    @property
+    def arity(self) -> int:
+        return len(inspect.signature(self._python).parameters)
+
     def __call__(self, *args: typing.Any) -> typing.Any:
         if not any(map(_symbolic, args)):
             f = self._python
@@ -281,8 +296,4 @@ def script(pyfunc: typing.Any) -> HybridScript:
     return HybridScript(pyfunc)
 
 
-def __getattr__(name: str) -> typing.Any:
-    raise AttributeError(f"te.hybrid has no '{name}': a script's tensors are scheduled with te.create_schedule and built with tvm.build; parallel, vectorize and unroll are written in the script")
-
-
-__all__ = ["HybridScript", "script"]
+__all__ = ["HybridModule", "HybridScript", "build", "script"]
