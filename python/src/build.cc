@@ -124,15 +124,19 @@ lower::PoolPlanner script_planner(const nb::object& callable) {
 }
 
 void bind_pools(nb::module_& m) {
-  // The placement (pool, offset) of buffers, given as buffer_rows returns them, by an algorithm in pools (name, bytes).
+  // The placement (pool, offset) of buffers (name, bytes, alignment, pools, indices of those that may not overlap with
+  // it) by an algorithm in pools (name, bytes).
   m.def("plan_pools", [](const nb::list& rows, const std::vector<std::pair<std::string, int64_t>>& given,
                          const std::string& algorithm) {
     std::vector<lower::PooledBuffer> buffers;
     for (const nb::handle row : rows) {
-      const auto [name, bytes, alignment, first, last, pools] =
-          nb::cast<std::tuple<std::string, int64_t, int64_t, int, int, std::vector<uint32_t>>>(row);
-      buffers.push_back({name, bytes, std::max<int64_t>(1, alignment), first, last, pools});
-      for (uint32_t p : pools)
+      const auto [name, bytes, alignment, pools, conflicts] =
+          nb::cast<std::tuple<std::string, int64_t, int64_t, std::vector<uint32_t>, std::vector<uint32_t>>>(row);
+      lower::PooledBuffer buffer{name, bytes, std::max<int64_t>(1, alignment), 0, 0, pools};
+      buffer.number = static_cast<uint32_t>(buffers.size());
+      buffer.conflicts.emplace(conflicts.begin(), conflicts.end());
+      buffers.push_back(std::move(buffer));
+      for (const uint32_t p : pools)
         if (p >= given.size()) throw nb::index_error("a buffer names a pool that is not there");
     }
     unwrap(lower::plan_pools(buffers, pools_from(given), algorithm));

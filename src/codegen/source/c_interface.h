@@ -56,7 +56,7 @@ struct CAddresses {
   std::vector<std::string> inputs, outputs, pools, constants;
 };
 // The interface's functions, and the workspace if it is part of the file.
-std::string c_interface_functions(const CInterface& interface,
+std::string c_interface_functions(const plan::Plan& plan, const CInterface& interface,
                                   const std::function<std::string(const CAddresses&)>& compute);
 
 // The file for a model whose kernels are in an object with `int32_t <prefix>_compute(inputs, outputs, pools)`.
