@@ -6,7 +6,9 @@
 #include "base/formats/stackvm.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
+#include "codegen/source/c_interface.h"
 #include "compiler.h"
+#include "driver/ahead_of_time.h"
 #include "driver/cli/commands.h"
 #include "driver/crt_files.h"
 #include "driver/external_code/generators.h"
@@ -221,6 +223,21 @@ void bind_build(nb::module_& m) {
                        out.append(nb::make_tuple(p.name, p.bytes, p.constant));
                      return out;
                    })
+      .def_prop_ro(
+          "tensors_in_pools",  // (name, pool, byte) of inputs and outputs; empty: they are the caller's memory
+          [](const driver::Built& self) {
+            nb::list out;
+            if (!self.ahead_of_time) return out;
+            const codegen::CInterface f = unwrap(driver::ahead_of_time_interface(self));
+            for (const bool inputs : {true, false}) {
+              const auto& offsets = inputs ? f.input_offsets : f.output_offsets;
+              for (size_t i = 0; i < offsets.size(); ++i) {
+                const codegen::CPool& pool = codegen::pool_of(f, offsets[i]);
+                out.append(nb::make_tuple(inputs ? f.inputs[i] : f.outputs[i], pool.name, offsets[i] - pool.begin));
+              }
+            }
+            return out;
+          })
       .def_prop_ro("byte_code_text",
                    [](const driver::Built& self) {
                      std::string out;

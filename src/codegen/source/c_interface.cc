@@ -121,9 +121,8 @@ uint64_t workspace_bytes(const CInterface& f) {
 
 // The address of a byte of the arena, as an expression.
 std::string in_pools(const CInterface& f, uint64_t offset) {
-  size_t i = f.pools.size() - 1;
-  while (i > 0 && f.pools[i].begin > offset) --i;
-  return format("(uint8_t *)workspace_pools->{} + {}", member_name(f.pools[i].name), offset - f.pools[i].begin);
+  const CPool& pool = pool_of(f, offset);
+  return format("(uint8_t *)workspace_pools->{} + {}", member_name(pool.name), offset - pool.begin);
 }
 
 // The structs of tensors that lie in the pools.
@@ -169,6 +168,12 @@ std::string packed_functions(const plan::Plan& plan, const CInterface& f,
 }
 
 }  // namespace
+
+const CPool& pool_of(const CInterface& f, uint64_t offset) {
+  size_t i = f.pools.size() - 1;
+  while (i > 0 && f.pools[i].begin > offset) --i;
+  return f.pools[i];
+}
 
 Status name_interface(const plan::Plan& plan, CInterface* f) {
   f->prefix = with_case("tvmgen_" + plain_name(f->module), std::tolower);

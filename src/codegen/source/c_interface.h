@@ -44,6 +44,9 @@ struct CInterface {
   bool tensors_in_pools() const { return !input_offsets.empty() || !output_offsets.empty(); }
 };
 
+// The pool that has a byte of the arena.
+const CPool& pool_of(const CInterface& interface, uint64_t offset);
+
 // Error: InvalidArgument if two tensors or pools would get the same C name.
 Status name_interface(const plan::Plan& plan, CInterface* interface);
 

@@ -289,7 +289,14 @@ class ExecutorFactoryModule:
         inputs, outputs, options = self._whole().inputs, self._whole().outputs, self.executor.flatten()
         return ExecutorCodegenMetadata([t[0] for t in inputs], [t[1:] for t in inputs], [t[0] for t in outputs], [t[1:] for t in outputs], self.get_devices(),
                                        self.executor.name, self.libmod_name, options.get("interface-api", "packed"), options.get("unpacked-api", False),
-                                       options.get("workspace-byte-alignment", 64), options.get("constant-byte-alignment", 64), self._pool_inputs())
+                                       options.get("workspace-byte-alignment", 64), options.get("constant-byte-alignment", 64), self._pool_inputs(), self._places())
+
+    def _places(self) -> dict[str, Any]:
+        """Where inputs and outputs lie that are in the program's pools."""
+        from ..usmp import PoolAllocation
+        if not self.memory_pools:
+            return {}
+        return {name: PoolAllocation(self.memory_pools[pool], at) for name, pool, at in self._whole().tensors_in_pools}
 
     def metadata(self) -> Any:
         """What an ahead-of-time compiled model takes and returns, and the program's pools (runtime/metadata.py)."""
