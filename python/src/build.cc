@@ -6,7 +6,9 @@
 #include "base/formats/stackvm.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
+#include "codegen/source/c_interface.h"
 #include "compiler.h"
+#include "driver/ahead_of_time.h"
 #include "driver/cli/commands.h"
 #include "driver/crt_files.h"
 #include "driver/external_code/generators.h"
@@ -124,15 +126,19 @@ lower::PoolPlanner script_planner(const nb::object& callable) {
 }
 
 void bind_pools(nb::module_& m) {
-  // The placement (pool, offset) of buffers, given as buffer_rows returns them, by an algorithm in pools (name, bytes).
+  // The placement (pool, offset) of buffers (name, bytes, alignment, pools, indices of those that may not overlap with
+  // it) by an algorithm in pools (name, bytes).
   m.def("plan_pools", [](const nb::list& rows, const std::vector<std::pair<std::string, int64_t>>& given,
                          const std::string& algorithm) {
     std::vector<lower::PooledBuffer> buffers;
     for (const nb::handle row : rows) {
-      const auto [name, bytes, alignment, first, last, pools] =
-          nb::cast<std::tuple<std::string, int64_t, int64_t, int, int, std::vector<uint32_t>>>(row);
-      buffers.push_back({name, bytes, std::max<int64_t>(1, alignment), first, last, pools});
-      for (uint32_t p : pools)
+      const auto [name, bytes, alignment, pools, conflicts] =
+          nb::cast<std::tuple<std::string, int64_t, int64_t, std::vector<uint32_t>, std::vector<uint32_t>>>(row);
+      lower::PooledBuffer buffer{name, bytes, std::max<int64_t>(1, alignment), 0, 0, pools};
+      buffer.number = static_cast<uint32_t>(buffers.size());
+      buffer.conflicts.emplace(conflicts.begin(), conflicts.end());
+      buffers.push_back(std::move(buffer));
+      for (const uint32_t p : pools)
         if (p >= given.size()) throw nb::index_error("a buffer names a pool that is not there");
     }
     unwrap(lower::plan_pools(buffers, pools_from(given), algorithm));
@@ -217,6 +223,21 @@ void bind_build(nb::module_& m) {
                        out.append(nb::make_tuple(p.name, p.bytes, p.constant));
                      return out;
                    })
+      .def_prop_ro(
+          "tensors_in_pools",  // (name, pool, byte) of inputs and outputs; empty: they are the caller's memory
+          [](const driver::Built& self) {
+            nb::list out;
+            if (!self.ahead_of_time) return out;
+            const codegen::CInterface f = unwrap(driver::ahead_of_time_interface(self));
+            for (const bool inputs : {true, false}) {
+              const auto& offsets = inputs ? f.input_offsets : f.output_offsets;
+              for (size_t i = 0; i < offsets.size(); ++i) {
+                const codegen::CPool& pool = codegen::pool_of(f, offsets[i]);
+                out.append(nb::make_tuple(inputs ? f.inputs[i] : f.outputs[i], pool.name, offsets[i] - pool.begin));
+              }
+            }
+            return out;
+          })
       .def_prop_ro("byte_code_text",
                    [](const driver::Built& self) {
                      std::string out;

@@ -385,6 +385,29 @@ void bind_schedules(nb::module_& m) {
                      }
                      return out;
                    })
+      .def_prop_ro("parameters",  // for each kernel the memory of the sizes (if any), the tensors, the workspaces
+                   [](const Function& self) {
+                     nb::list out;
+                     for (const tir::PrimFunc& k : self.lowered.kernels) out.append(nb::cast(k.params));
+                     return out;
+                   })
+      .def_prop_ro("workspaces",  // (name, dtype, elements) of intermediate tensors
+                   [](const Function& self) {
+                     nb::list out;
+                     tir::Substitution names;
+                     for (size_t i = 0; i < self.lowered.sizes.size(); ++i)
+                       names[self.lowered.size_values[i].get()] = tir::cast(kInt64, self.lowered.sizes[i]);
+                     for (const auto& w : self.lowered.workspaces)
+                       out.append(nb::make_tuple(w.buffer->name, w.buffer->dtype.str(),
+                                                 wrap(tir::substitute(w.elements, names))));
+                     return out;
+                   })
+      .def_prop_ro("calls",  // names of the runtime's functions that are called between the kernels
+                   [](const Function& self) {
+                     nb::list out;
+                     for (const auto& c : self.lowered.calls) out.append(c.name);
+                     return out;
+                   })
       .def_prop_ro("bodies",  // the kernels' statements
                    [](const Function& self) {
                      nb::list out;

@@ -292,6 +292,8 @@ void bind_statements(nb::module_& m) {
           any)
       .def("__hash__", [](const Stmt& self) { return reinterpret_cast<intptr_t>(self.get()); });
   nb::class_<tir::Buffer>(m, "FlatBuffer", "Memory as a kernel sees it: elements one after another")
+      .def(
+          "__eq__", [](const tir::Buffer& self, const tir::Buffer& other) { return self == other; }, nb::is_operator())
       .def_prop_ro("name", [](const tir::Buffer& self) { return self->name; })
       .def_prop_ro("dtype", [](const tir::Buffer& self) { return self->dtype.str(); })
       .def_prop_ro("size", [](const tir::Buffer& self) { return self->size; })

@@ -17,7 +17,7 @@ from tilewright.classic.contrib import graph_executor
 from tilewright.classic.ir.memory_pools import ConstantMemoryPools, ConstantPoolInfo, PoolInfoProperties, WorkspaceMemoryPools, WorkspacePoolInfo
 from tilewright.classic.micro import UnsupportedInModelLibraryFormatError, export_model_library_format
 from tilewright.classic.relay.backend import Executor, Runtime
-from tilewright.classic.usmp import PoolAllocation
+from tilewright.classic.usmp import BufferInfo, PoolAllocation
 
 C_TYPES = {"float32": "float", "int8": "int8_t", "uint8": "uint8_t", "int32": "int32_t", "int64": "int64_t"}
 # Memory that ends where a page without access begins.
@@ -314,6 +314,96 @@ class Pools(unittest.TestCase):
             return {b: PoolAllocation(b.pool_candidates[0], 0) for b in buffers}
         with self.assertRaisesRegex(tvm.TVMError, "overlap while both are alive"):
             build(self.mod, self.params, config={"tir.usmp.custom_algorithm": "all_at_once"})
+
+
+class Algorithms(unittest.TestCase):
+    """The planners as functions of a script's buffers and conflicts."""
+
+    def chain(self, sizes, **pools):
+        pool = WorkspacePoolInfo("ram", [tvm.target.Target("c")], PoolInfoProperties(**pools))
+        buffers = [BufferInfo(f"b{i}", size, [pool]) for i, size in enumerate(sizes)]
+        for i, b in enumerate(buffers):
+            b.set_conflicts([buffers[k] for k in (i - 1, i + 1) if 0 <= k < len(buffers)])
+        return pool, buffers
+
+    def test_a_chain_takes_its_largest_pair(self):
+        for name in ("greedy_by_size", "greedy_by_conflicts", "hill_climb"):
+            with self.subTest(name):
+                pool, buffers = self.chain([10, 20, 10, 20, 10, 50, 40])
+                places = tvm.get_global_func(f"tir.usmp.algo.{name}")(buffers, 90)
+                self.assertEqual(set(places), set(buffers))
+                used = 0
+                for b, place in places.items():
+                    self.assertIs(place.pool_info, pool)
+                    used = max(used, (place.byte_offset + b.size_bytes).value)
+                    for c in b.conflicts:
+                        self.assertTrue(place.byte_offset + b.size_bytes <= places[c].byte_offset or places[c].byte_offset + c.size_bytes <= place.byte_offset)
+                self.assertEqual(used, 90)
+
+    def test_equal_buffers_lie_by_name(self):
+        pool = WorkspacePoolInfo("ram", [])
+        for name in ("greedy_by_size", "greedy_by_conflicts"):
+            a, b, c = (BufferInfo(n, 10, [pool]) for n in "abc")
+            a.set_conflicts([b, c])  # of each pair one says so
+            b.set_conflicts([c])
+            places = tvm.get_global_func(f"tir.usmp.algo.{name}")([a, b, c], 0)
+            self.assertEqual([int(places[x].byte_offset) for x in (a, b, c)], [20, 10, 0])
+
+    def test_pools_by_their_order_and_size(self):
+        small, large = WorkspacePoolInfo("small", [], PoolInfoProperties(size_hint_bytes=30)), WorkspacePoolInfo("large", [])
+        a, b = BufferInfo("a", 20, [small, large]), BufferInfo("b", 20, [small, large], alignment=8)
+        a.set_conflicts([b])
+        b.set_conflicts([a])
+        places = tvm.get_global_func("tir.usmp.algo.greedy_by_size")([a, b], 40)
+        self.assertEqual({p.pool_info.pool_name for p in places.values()}, {"small", "large"})
+        _, tight = self.chain([20, 20], size_hint_bytes=30)
+        with self.assertRaisesRegex(tvm.TVMError, "the memory pools are too small"):
+            tvm.get_global_func("tir.usmp.algo.hill_climb")(tight, 40)
+        with self.assertRaisesRegex(ValueError, "no pool_candidates"):
+            tvm.get_global_func("tir.usmp.algo.hill_climb")([BufferInfo("c", 1, [])], 1)
+
+
+class Metadata(unittest.TestCase):
+    def test_from_python(self):
+        mod, params, x = small_net()
+        pools = WorkspaceMemoryPools([WorkspacePoolInfo("sram", [])])
+        lib = build(mod, params, pools=pools, constants=ConstantMemoryPools([ConstantPoolInfo("flash", [])]), name="net")
+        made = lib.lib["get_metadata"]()
+        self.assertEqual((made.version, made.mod_name, made.num_inputs, made.num_outputs), (1, "net", 1, 1))
+        self.assertEqual((made.inputs[0].name, made.inputs[0].shape, made.inputs[0].dtype, made.inputs[0].num_shape), ("x", x.shape, "float32", x.ndim))
+        self.assertEqual([(p.name, p.shape) for p in made.workspace_pools], [("sram", (lib.executor_codegen_metadata.pool_inputs["sram"].allocated_size,))])
+        self.assertEqual([p.name_hint for p in made.constant_pools], ["flash"])
+        with tempfile.TemporaryDirectory() as folder:
+            relay.build(mod, "llvm", params=params, executor=Executor("aot"), mod_name="net").export_library(folder + "/net.so")
+            loaded = tvm.runtime.load_module(folder + "/net.so")["get_metadata"]()
+        self.assertEqual((loaded.mod_name, loaded.inputs, loaded.outputs, loaded.num_workspace_pools), ("net", made.inputs, made.outputs, 0))
+        with self.assertRaises(AttributeError):
+            relay.build(mod, "llvm", params=params).lib["get_metadata"]
+
+    def test_in_c(self):
+        x = relay.var('in "put"', shape=(2, 3), dtype="int8")
+        s = relay.var("scale", shape=(), dtype="float32")
+        mod = tvm.IRModule.from_expr(relay.Function([x, s], relay.Tuple([relay.cast(x, "float32") * s, relay.cast(relay.max(x), "bool")])))
+        with tempfile.TemporaryDirectory() as folder:
+            host = unpack(build(mod, {}, "c", "packed", name="net"), folder)
+            with open(os.path.join(host, "src/net_lib0.c")) as file:
+                types = re.search(r"struct TVMTensorInfo \{.*?\n#endif", file.read(), re.S).group(0).removesuffix("#endif")
+            compile_and_run(folder, types + """
+int32_t tvmgen_net_get_c_metadata(void *, int32_t *, int32_t, void *, int32_t *, void *);
+static int same(const struct TVMTensorInfo *t, const char *name, int64_t rank, int code, int bits) {
+  return strcmp(t->name, name) == 0 && t->num_shape == rank && t->dtype.code == code && t->dtype.bits == bits && t->dtype.lanes == 1;
+}
+int main(void) {
+  const struct TVMMetadata *m = 0;
+  int32_t code = 0;
+  if (tvmgen_net_get_c_metadata(0, 0, 0, &m, &code, 0) != 0 || code != 3) return 1;
+  if (m->version != 1 || m->num_inputs != 2 || m->num_outputs != 2 || m->num_workspace_pools != 0 || strcmp(m->mod_name, "net") != 0) return 2;
+  if (!same(m->inputs, "in \\"put\\"", 2, 0, 8) || !same(m->inputs + 1, "scale", 0, 2, 32)) return 3;
+  if (m->inputs[0].shape[0] != 2 || m->inputs[0].shape[1] != 3) return 4;
+  if (!same(m->outputs, "output0", 2, 2, 32) || !same(m->outputs + 1, "output1", 0, 6, 8)) return 5;
+  return 0;
+}
+""", [os.path.join(host, "src/net_lib0.c")])
 
 
 class Library(unittest.TestCase):

@@ -425,5 +425,26 @@ class Ccompiler(unittest.TestCase):
         self.assertEqual(get_pattern_table("ccompiler"), [])
 
 
+class Vendors(unittest.TestCase):
+    def test_what_is_not_here_says_so(self):
+        from tilewright.classic.relay.op.contrib import arm_compute_lib, ethosn, tensorrt
+        self.assertFalse(tensorrt.is_tensorrt_runtime_enabled() or arm_compute_lib.is_arm_compute_runtime_enabled())
+        self.assertEqual((ethosn.ethosn_available(), ethosn.ethosn_api_version()), (ethosn.Available.UNAVAILABLE, ""))
+        x = relay.var("x", shape=(2, 2))
+        mod = tw.IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.sigmoid(x))))
+        with self.assertRaisesRegex(NotImplementedError, "'arm_compute_lib', for the Arm Compute Library, is not here"):
+            arm_compute_lib.partition_for_arm_compute_lib(mod)
+
+    def test_a_generator_of_the_scripts_under_such_a_name(self):
+        from tilewright.classic.relay.dataflow_pattern import is_op, wildcard
+        from tilewright.classic.relay.op.contrib import register_pattern_table, tensorrt
+        register_pattern_table("tensorrt", [("tensorrt.both", is_op("nn.relu")(is_op("sigmoid")(wildcard())))])
+        x, w = relay.var("x", shape=(2, 2)), relay.var("w", shape=(2, 2))
+        parts = tensorrt.partition_for_tensorrt(tw.IRModule.from_expr(relay.Function([x, w], relay.exp(relay.nn.relu(relay.sigmoid(x + w))))), {"w": np.ones((2, 2), "float32")})
+        self.assertEqual(external_functions(parts), ["tvmgen_default_tensorrt_main_0"])
+        self.assertEqual([p.name_hint for p in parts["main"].params], ["x"])
+        self.assertIn('Composite="tensorrt.both"', parts.astext())
+
+
 if __name__ == "__main__":
     unittest.main()

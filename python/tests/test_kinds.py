@@ -53,6 +53,21 @@ class Kinds(unittest.TestCase):
         made = tvm.get_global_func("codegen.CSourceModuleCreate")("int one(void) { return 1; }\n", "c", ["one"], [])
         self.assertEqual((made.type_key, made.get_source()), ("c", "int one(void) { return 1; }\n"))
 
+    def test_functions_for_ext_dev_are_those_of_its_host(self):
+        A = te.placeholder((8,), name="a")
+        B = te.compute((8,), lambda i: A[i] + 1.0, name="b")
+        s = te.create_schedule(B.op)
+        x, y = tvm.nd.array(np.arange(8, dtype="float32")), tvm.nd.array(np.zeros(8, "float32"))
+        for target, host in (("ext_dev", None), (tvm.target.Target("ext_dev", host="llvm -mcpu=x86-64"), None), ("ext_dev", "llvm")):
+            lib = tvm.build(s, [A, B], target, host)
+            self.assertEqual(lib.type_key, "llvm")
+            lib(x, y)
+            np.testing.assert_array_equal(y.numpy(), x.numpy() + 1)
+        with self.assertRaisesRegex(ValueError, r'give it one: Target\("ext_dev", host="llvm"\)'):
+            relay.build(tvm.IRModule.from_expr(relay.exp(relay.var("x", shape=(2,)))), "ext_dev")
+        with self.assertRaisesRegex(ValueError, "no memory on ext_dev"):
+            tvm.nd.array(np.zeros(2), tvm.ext_dev(0))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of loops written as Python above tensors: what they compute equals what they do to arrays."""
+import tempfile
 import unittest
 
 import numpy as np
@@ -130,8 +131,82 @@ class Hybrid(unittest.TestCase):
                 f(A)
         with self.assertRaisesRegex(ValueError, "takes 1 arguments and is given 2"):
             left_over(A, A)
-        with self.assertRaisesRegex(NotImplementedError, "te.hybrid.build does not exist"):
-            te.hybrid.build(A)
+
+
+class Source(unittest.TestCase):
+    """Schedules as Python text: the same results by the loops, by the text on arrays, and by the text on tensors once more."""
+
+    def same(self, module, inputs, outputs, arrays):
+        wanted = build([*inputs, *outputs], *arrays, *(np.zeros([int(d) for d in t.shape], t.dtype) for t in outputs))
+        got = module(*arrays)
+        for a, b in zip(got if isinstance(got, tuple) else [got], wanted):
+            np.testing.assert_allclose(a, b, rtol=1e-4)
+        made = module(*inputs)
+        again = made if isinstance(made, list) else [made]
+        for a, b in zip(build([*inputs, *again], *arrays, *(np.zeros_like(w) for w in wanted)), wanted):
+            np.testing.assert_allclose(a, b, rtol=1e-4)
+        return module.get_source()
+
+    def test_schedules(self):
+        rng = np.random.default_rng(3)
+        x = rng.random((8, 16)).astype("float32")
+        X = te.placeholder((8, 16), name="X")
+        k = te.reduce_axis((0, 16), "k")
+        row = te.compute((8,), lambda i: te.sum(X[i, k] * 2, axis=k), name="row")
+        out = te.compute((8,), lambda i: te.exp(-row[i]) + tvm.tir.if_then_else(row[i] > 16.0, 1.0, 2.0), name="out")
+        s = te.create_schedule(out.op)
+        outer, inner = s[out].split(out.op.axis[0], 3)
+        s[out].vectorize(inner)
+        s[row].compute_at(s[out], outer)
+        text = self.same(te.hybrid.build(s, [X], [out], name="rows"), [X], [out], [x])
+        self.assertIn("def rows(X):", text)
+        self.assertIn("in vectorize(3):", text)
+        s = te.create_schedule(out.op)  # what is computed at the root is memory of the function
+        s[row].parallel(row.op.axis[0])
+        text = self.same(te.hybrid.build(s, [X], [out]), [X], [out], [x])
+        self.assertRegex(text, r"row = allocate\(\(8,\), 'float32', 'global'\)")
+        self.assertIn("in parallel(8):", text)
+        names = te.compute((16, 8), lambda range, lambda_: tvm.tir.Cast("int32", X[lambda_, range] * 7) // 2 % 3 << 1, name="exp")
+        self.same(te.hybrid.build(te.create_schedule(names.op), [X], [names]), [X], [names], [x])
+
+    def test_a_script_and_a_free_size(self):
+        n = te.var("n")
+        R = te.placeholder((n, 12), name="rows")
+        total, place = upper_half(R)
+        module = te.hybrid.build(te.create_schedule([total.op]), [n, R], [total, place])
+        rows = np.random.default_rng(4).random((6, 12)).astype("float32")
+        for a, b in zip(module(6, rows), upper_half(rows)):
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+
+    def test_modules_are_files(self):
+        A, B = te.placeholder((9,), name="a"), te.placeholder((8,), name="b")
+        C = outer_product(A, B)
+        a, b = np.random.rand(9).astype("float32"), np.random.rand(8).astype("float32")
+        module = tvm.build(te.create_schedule(C.op), [A, B, C], "hybrid", name="outer")
+        out = tvm.nd.array(np.zeros((9, 8), "float32"))
+        module(tvm.nd.array(a), tvm.nd.array(b), out)
+        np.testing.assert_array_equal(out.numpy(), a[:, None] * b)
+        module["outer"](tvm.nd.array(a), tvm.nd.array(b), out)
+        with tempfile.TemporaryDirectory() as folder:
+            module.save(folder + "/outer")
+            loaded = te.hybrid.HybridModule()
+            with self.assertRaisesRegex(ValueError, "no script yet"):
+                loaded(a, b)
+            loaded.load(folder + "/outer.py")
+            self.assertEqual((loaded.name, loaded.get_source()), ("outer", module.get_source()))
+            self.same(loaded, [A, B], [C], [a, b])
+        mod = tvm.lower(te.create_schedule(C.op), [A, B, C], name="by_name")
+        self.assertEqual(tvm.get_global_func("target.build.hybrid")(mod, tvm.target.Target("hybrid")).name, "by_name")
+
+    def test_what_has_no_form(self):
+        A = te.placeholder((4,), name="a")
+        B = te.compute((4,), lambda i: tvm.tir.reinterpret("int32", A[i]), name="b")
+        with self.assertRaisesRegex(ValueError, "no form for the expression"):
+            te.hybrid.build(te.create_schedule(B.op), [A], [B])
+        with self.assertRaisesRegex(ValueError, "2 are built"):
+            tvm.build([tvm.lower(te.create_schedule(B.op), [A, B], name=n) for n in "fg"], target="hybrid")
+        with self.assertRaisesRegex(ValueError, "2 functions"):
+            te.hybrid.HybridModule("def f(a):\n    return a\n\n\ndef g(a):\n    return a\n")
 
 
 if __name__ == "__main__":

@@ -126,6 +126,7 @@ Result<lower::MemoryOptions> memory_of(const AheadOfTime& options, const Target&
 
 Result<std::vector<PoolUse>> pools_of(const Built& built) {
   std::vector<PoolUse> out;
+  if (!built.ahead_of_time) return out;
   for (const lower::PlacedPool& p : built.lowered.pools) out.push_back({p.name, p.bytes, false});
   for (const codegen::CConstantPool& p : TW_TRY(plan_constants(built)))
     out.push_back({p.name, static_cast<int64_t>(p.bytes), true});

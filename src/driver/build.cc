@@ -16,6 +16,7 @@
 #include "codegen/kernel_cache.h"
 #include "driver/functions.h"
 #include "driver/guarded.h"
+#include "driver/left_out.h"
 #include "driver/model_file.h"
 #include "driver/relay_file.h"
 #include "driver/target_list.h"
@@ -384,7 +385,7 @@ Result<Built> build_variants(const Source& source, const std::vector<BoundedVari
 }
 
 template <class Source>
-Result<Built> build_from(const Source& source, const BuildOptions& options, const std::string& name) {
+Result<Built> build_once(const Source& source, const BuildOptions& options, const std::string& name) {
   return guarded([&]() -> Result<Built> {
     if ((options.aot || options.ahead_of_time) && (!options.more_shapes.empty() || !options.bounds.empty()))
       return Diagnostic(ErrorCode::kInvalidArgument,
@@ -403,6 +404,23 @@ Result<Built> build_from(const Source& source, const BuildOptions& options, cons
     std::vector<relay::Module> modules = {TW_TRY(import_model(source, options, options.shapes))};
     for (const auto& shapes : options.more_shapes) modules.push_back(TW_TRY(import_model(source, options, shapes)));
     return build_modules(std::move(modules), named);
+  });
+}
+
+template <class Source>
+Result<Built> build_from(const Source& source, const BuildOptions& options, const std::string& name) {
+  return naming_left_out_passes(options, [&](const BuildOptions& o) { return build_once(source, o, name); });
+}
+
+// Keeps the module, whose weights are freed as they are packed, only where it may be built once more.
+Result<Built> build_one(relay::Module module, const BuildOptions& options) {
+  const bool again = !options.disabled_passes.empty();
+  return naming_left_out_passes(options, [&](const BuildOptions& o) {
+    return guarded([&]() -> Result<Built> {
+      std::vector<relay::Module> modules;
+      modules.push_back(again ? module : std::move(module));
+      return build_modules(std::move(modules), o);
+    });
   });
 }
 
@@ -435,9 +453,7 @@ Result<Built> build_fused(const relay::Module& fused, const BuildOptions& option
   });
 }
 
-Result<Built> build(const relay::Module& module, const BuildOptions& options) {
-  return guarded([&]() -> Result<Built> { return build_modules({module}, options); });
-}
+Result<Built> build(const relay::Module& module, const BuildOptions& options) { return build_one(module, options); }
 
 Result<int64_t> channel_block(const BuildOptions& options) {
   return TW_TRY(targets_of(options.target))[0].target.vector_bits == 256 ? 8 : 16;
@@ -451,13 +467,9 @@ Result<relay::Module> read_model_file(const std::string& path, const BuildOption
 }
 
 Result<Built> build_read(relay::Module module, const std::string& path, const BuildOptions& options) {
-  return guarded([&]() -> Result<Built> {
-    BuildOptions named = options;
-    if (named.name.empty()) named.name = std::filesystem::path(path).stem().string();
-    std::vector<relay::Module> modules;
-    modules.push_back(std::move(module));
-    return build_modules(std::move(modules), named);
-  });
+  BuildOptions named = options;
+  if (named.name.empty()) named.name = std::filesystem::path(path).stem().string();
+  return build_one(std::move(module), named);
 }
 
 Result<Built> build_onnx(const std::string& path, const BuildOptions& options) {

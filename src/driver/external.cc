@@ -2,7 +2,9 @@
 #include "driver/external.h"
 
 #include <deque>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -373,7 +375,13 @@ Result<ExternalCode> compile_external(const std::vector<lower::ExternalFunction>
       const ExternalCodegen* codegen = generator_of(f.compiler, codegens);
       SavedModule made = TW_TRY(generate(f, codegen));
       if (made.type_key.empty()) return Diagnostic(ErrorCode::kCodegenFailed, "the module has no type key");
-      return collector.add(f, std::move(made), [&] { return named_constants(f, codegen); });
+      // A script's updater is told of every function, also where the module wants no constants.
+      std::optional<std::map<std::string, Tensor>> known;
+      if (codegen && codegen->constants) known = TW_TRY(named_constants(f, codegen));
+      return collector.add(f, std::move(made), [&]() -> Result<std::map<std::string, Tensor>> {
+        if (known) return *known;
+        return named_constants(f, codegen);
+      });
     };
     if (Status done = compile(); !done.ok()) {
       Diagnostic error = std::move(done).error();

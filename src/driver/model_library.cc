@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/model_library.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/format.h"
 #include "base/formats/function_table.h"
@@ -254,7 +257,15 @@ Result<json> function_memory(const std::vector<plan::Function>& functions) {
 
 std::string classic_crt_path(std::string_view path) {
   if (path.starts_with("include/")) return std::string(path);
-  return path.starts_with("src/") ? format("src/runtime/crt/{}", path.substr(4)) : std::string();
+  if (!path.starts_with("src/")) return {};
+  const std::string_view file = path.substr(4);
+  const std::pair<std::string_view, const char*> parts[] = {{"page_allocator.c", "memory/"},
+                                                            {"stack_allocator.c", "memory/"},
+                                                            {"aot_executor.c", "aot_executor/"},
+                                                            {"rpc_common.c", "microtvm_rpc_common/"},
+                                                            {"rpc_server.c", "microtvm_rpc_server/"}};
+  const auto* part = std::find_if(std::begin(parts), std::end(parts), [&](const auto& p) { return p.first == file; });
+  return format("src/runtime/crt/{}{}", part == std::end(parts) ? "" : part->second, file);
 }
 
 Status write_function_library(const Built& functions, const std::string& loops, const std::string& path) {

@@ -139,6 +139,15 @@ std::vector<int64_t> pool_sizes(std::span<const PooledBuffer> buffers, size_t po
 }
 
 int64_t memory_pressure(std::span<const PooledBuffer> buffers) {
+  if (std::any_of(buffers.begin(), buffers.end(), [](const PooledBuffer& b) { return b.conflicts.has_value(); })) {
+    int64_t two = 0;
+    for (const PooledBuffer& a : buffers) {
+      two = std::max(two, a.bytes);
+      for (const PooledBuffer& b : buffers)
+        if (&a != &b && a.meets(b)) two = std::max(two, a.bytes + b.bytes);
+    }
+    return two;
+  }
   std::map<int, int64_t> change;  // change of live bytes at the begin of a step
   for (const PooledBuffer& b : buffers) change[b.first_use] += b.bytes, change[b.last_use + 1] -= b.bytes;
   int64_t now = 0, most = 0;

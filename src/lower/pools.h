@@ -2,6 +2,8 @@
 // Assigns buffers to memory pools and offsets, so that buffers with overlapping live ranges do not overlap.
 #pragma once
 #include <functional>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,8 +25,14 @@ struct PooledBuffer {
   std::vector<uint32_t> pools;  // admissible pools; the first with room is used
   uint32_t pool = 0;            // result of planning
   int64_t offset = 0;
+  // Where a script says them, in place of the steps: the numbers of the buffers that may not overlap with this one.
+  uint32_t number = 0;
+  std::optional<std::set<uint32_t>> conflicts;
 
-  bool meets(const PooledBuffer& other) const { return first_use <= other.last_use && other.first_use <= last_use; }
+  bool meets(const PooledBuffer& other) const {
+    if (conflicts) return conflicts->count(other.number) != 0;
+    return first_use <= other.last_use && other.first_use <= last_use;
+  }
 };
 
 // A user's planner: sets pool and offset of every buffer.
@@ -41,7 +49,7 @@ Status check_pools(std::span<const PooledBuffer> buffers, std::span<const Memory
 
 // The used size of each pool.
 std::vector<int64_t> pool_sizes(std::span<const PooledBuffer> buffers, size_t pools);
-// The maximum of simultaneously live bytes: a lower bound for every plan.
+// The maximum of simultaneously live bytes, or of two buffers with conflicts: a lower bound for every plan.
 int64_t memory_pressure(std::span<const PooledBuffer> buffers);
 
 }  // namespace tilewright::lower

@@ -202,6 +202,15 @@ Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
       }
       return Value::array(std::move(items));
     });
+  if (aot && name == "get_metadata")  // [version, the model's name, inputs, outputs]
+    return make_function(name, [artifact](const Arguments&) -> Result<Value> {
+      std::vector<Value> items;
+      items.emplace_back(int64_t{1});
+      items.push_back(Value::string(artifact->plan().model_name));
+      items.push_back(tensor_list(artifact->plan().inputs));
+      items.push_back(tensor_list(artifact->plan().outputs));
+      return Value::array(std::move(items));
+    });
   if (name == "remove_params") {  // weights are part of the library: there is no copy without them
     auto self = shared_from_this();
     return make_function(name, [self](const Arguments&) -> Result<Value> { return Value(self); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/params_file.h"
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/format.h"
 #include "base/formats/tensor_record.h"
@@ -15,6 +16,7 @@ Diagnostic damaged_params(std::string what) {
 }  // namespace
 
 Result<std::vector<NamedTensor>> read_params_file(std::span<const std::byte> bytes) {
+  TW_TRY_STATUS(check_byte_order("a .params file"));
   ByteReader in(bytes);
   if (in.read<uint64_t>() != kParamsMark) return damaged_params("this is not a .params file");
   in.read<uint64_t>();

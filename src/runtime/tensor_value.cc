@@ -34,4 +34,16 @@ Value copy_value(const plan::TensorInfo& info, const void* data) {
   return view_value(info, raw, std::move(copy));
 }
 
+Value tensor_list(const std::vector<plan::TensorInfo>& tensors) {
+  std::vector<Value> items;
+  for (const auto& t : tensors) {
+    std::vector<Value> item;
+    item.push_back(Value::string(t.name));
+    item.push_back(Value::shape(t.shape));
+    item.push_back(Value::string(t.dtype.str()));
+    items.push_back(Value::array(std::move(item)));
+  }
+  return Value::array(std::move(items));
+}
+
 }  // namespace tilewright::runtime

@@ -2,6 +2,7 @@
 // Tensors as function results: views that keep their owner alive.
 #pragma once
 #include <memory>
+#include <vector>
 
 #include "base/formats/plan.h"
 #include "runtime/function.h"
@@ -12,5 +13,7 @@ namespace tilewright::runtime {
 Value view_value(const plan::TensorInfo& info, void* data, std::shared_ptr<const void> owner);
 // A compact copy.
 Value copy_value(const plan::TensorInfo& info, const void* data);
+// What describes tensors: [[name, [sizes], dtype], ...]
+Value tensor_list(const std::vector<plan::TensorInfo>& tensors);
 
 }  // namespace tilewright::runtime

@@ -5,15 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .. import _core
 from .ir.memory_pools import PoolInfo
-from .registry import registered_in_python
+from .registry import register_for_objects, registered_in_python
+from .tir.expr import IntImm
+from .transform import PassContext
+
+CANDIDATE_MEMORY_POOL_ATTR = "candidate_memory_pools"
+_ALGORITHMS = ("greedy_by_size", "greedy_by_conflicts", "hill_climb")
+
+
+def use_workspace_io_is_enabled() -> bool:
+    """Whether the current PassContext places inputs and outputs in the pools."""
+    return bool(PassContext.current().config.get("tir.usmp.use_workspace_io", False))
+
+
+class _Bytes(IntImm):
+    """A number of bytes; sums of them have a `value`, too."""
+
+    def __add__(self, other: Any) -> Any:
+        made = int.__add__(self, other)
+        return made if made is NotImplemented else _Bytes("int64", made)
+
+    __radd__ = __add__
 
 
 class BufferInfo:
     """A buffer to be placed; conflicts are the buffers whose live ranges overlap with its own."""
 
     def __init__(self, name_hint: str, size_bytes: int, pool_candidates: Sequence[PoolInfo], alignment: int | None = None):
-        self.name_hint, self.size_bytes, self.pool_candidates, self.alignment = name_hint, int(size_bytes), list(pool_candidates), int(alignment or 1)
+        self.name_hint, self.size_bytes, self.pool_candidates, self.alignment = name_hint, _Bytes("int64", int(size_bytes)), list(pool_candidates), int(alignment or 1)
         self.conflicts: list[BufferInfo] = []
 
     def set_conflicts(self, conflicts: Iterable["BufferInfo"]) -> None:
@@ -27,14 +48,21 @@ class PoolAllocation:
     """The place of a buffer: a byte offset in a pool."""
 
     def __init__(self, pool_info: PoolInfo, byte_offset: int):
-        self.pool_info, self.byte_offset = pool_info, int(byte_offset)
+        self.pool_info, self.byte_offset = pool_info, _Bytes("int64", int(byte_offset))
+
+
+class BufferInfoAnalysis:
+    """Buffers with the statements that allocate them, and the most bytes that are in use at once."""
+
+    def __init__(self, buffer_info_stmts: Any, memory_pressure: int):
+        self.buffer_info_stmts, self.memory_pressure = dict(buffer_info_stmts), _Bytes("int64", int(memory_pressure))
 
 
 class AllocatedPoolInfo:
     """A pool and how many of its bytes are used."""
 
     def __init__(self, pool_info: PoolInfo, allocated_size: int, pool_var_idx: int = 0):
-        self.pool_info, self.allocated_size, self.pool_var_idx = pool_info, int(allocated_size), pool_var_idx
+        self.pool_info, self.allocated_size, self.pool_var_idx = pool_info, _Bytes("int64", int(allocated_size)), pool_var_idx
 
 
 def planner(name: str, pools: Sequence[PoolInfo]) -> Any:
@@ -65,4 +93,31 @@ def planner(name: str, pools: Sequence[PoolInfo]) -> Any:
     return plan
 
 
-__all__ = ["AllocatedPoolInfo", "BufferInfo", "PoolAllocation", "planner"]
+def _algorithm(name: str) -> Any:
+    """The function tir.usmp.algo.<name>: from buffers and the memory pressure to the place of each."""
+    def plan(buffer_infos: Iterable[BufferInfo], memory_pressure: int = 0) -> dict[BufferInfo, PoolAllocation]:
+        # Of buffers that are alike the last name is placed first.
+        buffers = sorted(buffer_infos, key=lambda b: b.name_hint, reverse=True)
+        pools: list[PoolInfo] = []
+        for buffer in buffers:
+            pools += [p for p in buffer.pool_candidates if not any(p is q for q in pools)]
+            if not buffer.pool_candidates:
+                raise ValueError(f"the buffer '{buffer.name_hint}' has no pool_candidates; give it the pools that it may lie in")
+        number = {id(b): i for i, b in enumerate(buffers)}
+        index = {id(p): i for i, p in enumerate(pools)}
+        meets: list[set[int]] = [set() for _ in buffers]
+        for i, buffer in enumerate(buffers):  # one of the two may say it
+            for j in (number[id(c)] for c in buffer.conflicts if id(c) in number):
+                meets[i].add(j)
+                meets[j].add(i)
+        rows = [(b.name_hint, int(b.size_bytes), b.alignment, [index[id(p)] for p in b.pool_candidates], sorted(meets[i])) for i, b in enumerate(buffers)]
+        places = _core.plan_pools(rows, [(p.pool_name, p.size_hint_bytes) for p in pools], name)
+        return {b: PoolAllocation(pools[pool], offset) for b, (pool, offset) in zip(buffers, places)}
+    plan.__name__, plan.__doc__ = name, f"Places buffers by {name}. Error 101: the pools are too small."
+    return plan
+
+
+for _name in _ALGORITHMS:
+    register_for_objects(f"tir.usmp.algo.{_name}", _algorithm(_name))
+
+__all__ = ["AllocatedPoolInfo", "BufferInfo", "BufferInfoAnalysis", "CANDIDATE_MEMORY_POOL_ATTR", "PoolAllocation", "planner", "use_workspace_io_is_enabled"]

@@ -39,6 +39,7 @@ Status check_artifact_plan(const plan::Plan& plan, uint64_t kernels, uint64_t pa
 }
 
 Result<ElfImage> check_artifact_file(std::span<const std::byte> file, bool params_too) {
+  TW_TRY_STATUS(check_elf_byte_order(file));  // first: possibly intact, but nothing of it can be read here
   auto seal = TW_TRY(read_artifact_seal(file));
   if (seal) {
     TW_TRY_STATUS(check_artifact_seal(file, *seal, params_too));

@@ -445,14 +445,19 @@ std::optional<uint64_t> ElfImage::pointer_at(uint64_t address) const {
   return std::nullopt;
 }
 
+Status check_elf_byte_order(std::span<const std::byte> file) {
+  constexpr auto kOwnOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+  const std::string machine = elf_file_machine(file);
+  if (machine.empty() || file[EI_DATA] == std::byte{kOwnOrder}) return Ok{};
+  return for_another_machine(machine);
+}
+
 Result<ElfImage> read_elf(std::span<const std::byte> file) {
   const std::string machine = elf_file_machine(file);
   if (machine.empty())
     return Diagnostic(ErrorCode::kBadArtifact, "the file is not a compiled model (no ELF shared library)", {},
                       "compile a model first: tilewright compile model.onnx -o model.so");
-  // Possibly intact, but not readable in this machine's byte order.
-  constexpr auto kOwnOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
-  if (file[EI_DATA] != std::byte{kOwnOrder}) return for_another_machine(machine);
+  TW_TRY_STATUS(check_elf_byte_order(file));
   return file[EI_CLASS] == std::byte{ELFCLASS32} ? Reader<ElfWords32>(file).read() : Reader<ElfWords64>(file).read();
 }
 

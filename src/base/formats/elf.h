@@ -52,6 +52,8 @@ struct ElfImage {
 
 // Checks that every header, segment, section, dynamic entry, symbol and relocation lies within the file and the loaded
 // range, so that the dynamic linker cannot fault on it. Errors: BadArtifact.
+// Whether the file, if it is an ELF file, is of this machine's byte order. Error: CpuMismatch.
+Status check_elf_byte_order(std::span<const std::byte> file);
 Result<ElfImage> read_elf(std::span<const std::byte> file);
 // The machine this code runs on, as in ElfImage::machine.
 unsigned this_elf_machine();

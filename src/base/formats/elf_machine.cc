@@ -2,12 +2,21 @@
 // Names of processors in ELF files.
 #include <elf.h>
 
+#include <bit>
 #include <cstring>
 
 #include "base/format.h"
 #include "base/formats/elf.h"
 
 namespace tilewright {
+namespace {
+
+std::string with_word(const std::string& machine, bool narrow, bool big) {
+  if (!narrow && !big) return machine;
+  return format("{} ({}{}{})", machine, narrow ? "32 bits" : "", big && narrow ? ", " : "", big ? "big-endian" : "");
+}
+
+}  // namespace
 
 std::string elf_machine_name(unsigned machine) {
   switch (machine) {
@@ -21,6 +30,10 @@ std::string elf_machine_name(unsigned machine) {
       return "x86";
     case EM_ARM:
       return "ARM";
+    case EM_S390:
+      return "s390x";
+    case EM_PPC64:
+      return "PowerPC";
     default:
       return format("ELF machine {}", machine);
   }
@@ -32,17 +45,16 @@ std::string elf_file_machine(std::span<const std::byte> file) {
   const auto low = static_cast<unsigned>(file[EI_NIDENT + (big ? 3 : 2)]);
   const auto high = static_cast<unsigned>(file[EI_NIDENT + (big ? 2 : 3)]);
   const std::string name = elf_machine_name(high << 8 | low);
-  return big || narrow
-             ? format("{} ({}{}{})", name, narrow ? "32 bits" : "", big && narrow ? ", " : "", big ? "big-endian" : "")
-             : name;
+  return with_word(name, narrow, big);
 }
 
 Diagnostic for_another_machine(const std::string& machine) {
-  const std::string own = elf_machine_name(this_elf_machine());
-  return Diagnostic(
-      ErrorCode::kCpuMismatch,
-      format("the library is for {}, this machine is {}{}", machine, own, sizeof(void*) == 4 ? " (32 bits)" : ""), {},
-      "compile the model for this machine with --target");
+  const bool big = std::endian::native == std::endian::big, narrow = sizeof(void*) == 4;
+  const unsigned own = this_elf_machine();
+  return Diagnostic(ErrorCode::kCpuMismatch,
+                    format("the library is for {}, this machine is {}", machine,
+                           with_word(own == EM_NONE ? "of another kind" : elf_machine_name(own), narrow, big)),
+                    {}, "compile the model for this machine with --target");
 }
 
 ElfPointerRelocations pointer_relocations(unsigned machine, unsigned word_bits) {
@@ -71,6 +83,10 @@ unsigned this_elf_machine() {
   return EM_ARM;
 #elif defined(__i386__)
   return EM_386;
+#elif defined(__s390x__)
+  return EM_S390;
+#elif defined(__powerpc64__)
+  return EM_PPC64;
 #else
   return EM_NONE;
 #endif

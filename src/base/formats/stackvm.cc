@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/format.h"
 #include "base/hash.h"
@@ -128,6 +129,7 @@ Result<File> read_file(std::span<const std::byte> bytes, bool params_too) {
   in.take(sizeof kFileMagic);
   const auto version = in.read<uint32_t>();
   if (!is_file(bytes) || !in.ok()) return damaged("this is no file of byte code");
+  TW_TRY_STATUS(check_byte_order("the file of byte code"));
   if (version != kFileVersion)
     return Diagnostic(ErrorCode::kArtifactVersion,
                       format("the byte code has version {}, and this runtime reads {}", version, kFileVersion), {},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/format.h"
 #include "base/hash.h"
@@ -34,6 +35,7 @@ bool is_weights_file(std::span<const std::byte> file) {
 
 Result<WeightsList> read_weights_list(std::span<const std::byte> file) {
   if (!is_weights_file(file)) return bad_weights("this is not a file of weights: it lacks the mark of one");
+  TW_TRY_STATUS(check_byte_order("the file of weights"));
   if (file.size() < kWeightsHeadBytes) return bad_weights("the weights file is cut off");
   ByteReader head(file.first(kWeightsHeadBytes));
   head.take(sizeof kWeightsMagic);

@@ -22,23 +22,6 @@ std::string call_helper() {
 )";
 }
 
-int dlpack_code(DataType dtype) {
-  switch (dtype.code) {
-    case TypeCode::kInt:
-      return 0;
-    case TypeCode::kUInt:
-      return 1;
-    case TypeCode::kFloat:
-      return 2;
-    case TypeCode::kBFloat:
-      return 4;
-    case TypeCode::kBool:
-      return 6;
-    default:
-      return 3;
-  }
-}
-
 struct Described {
   std::string address, note;
   DataType dtype;
@@ -85,10 +68,28 @@ union tw_value {
   int64_t integer;
   double number;
   const struct tw_tensor *tensor;
+  const void *handle;
 };
 #endif
 
 )";
+
+int dlpack_code(DataType dtype) {
+  switch (dtype.code) {
+    case TypeCode::kInt:
+      return 0;
+    case TypeCode::kUInt:
+      return 1;
+    case TypeCode::kFloat:
+      return 2;
+    case TypeCode::kBFloat:
+      return 4;
+    case TypeCode::kBool:
+      return 6;
+    default:
+      return 3;
+  }
+}
 
 std::string c_external_declarations(const std::vector<CExternal>& externals) {
   std::string out = kCPackedTypes;

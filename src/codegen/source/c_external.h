@@ -22,6 +22,9 @@ extern const char* const kCPackedParameters;
 // A tensor as DLPack has it, and a value of a packed call. May appear several times in a file.
 extern const char* const kCPackedTypes;
 
+// The kind of an element as DLPack has it.
+int dlpack_code(DataType dtype);
+
 // The declarations of the functions, and their constants; kCPackedTypes included.
 std::string c_external_declarations(const std::vector<CExternal>& externals);
 

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "codegen/source/c_external.h"
+#include "codegen/source/c_metadata.h"
 #include "codegen/source/c_types.h"
 
 namespace tilewright::codegen {
@@ -120,9 +121,8 @@ uint64_t workspace_bytes(const CInterface& f) {
 
 // The address of a byte of the arena, as an expression.
 std::string in_pools(const CInterface& f, uint64_t offset) {
-  size_t i = f.pools.size() - 1;
-  while (i > 0 && f.pools[i].begin > offset) --i;
-  return format("(uint8_t *)workspace_pools->{} + {}", member_name(f.pools[i].name), offset - f.pools[i].begin);
+  const CPool& pool = pool_of(f, offset);
+  return format("(uint8_t *)workspace_pools->{} + {}", member_name(pool.name), offset - pool.begin);
 }
 
 // The structs of tensors that lie in the pools.
@@ -148,7 +148,8 @@ constexpr const char* kPackedData = R"(static void *tw_data(const void *args, in
 
 )";
 
-std::string packed_functions(const CInterface& f, const std::function<std::string(const CAddresses&)>& compute) {
+std::string packed_functions(const plan::Plan& plan, const CInterface& f,
+                             const std::function<std::string(const CAddresses&)>& compute) {
   CAddresses at;
   const size_t inputs = f.inputs.size();
   for (size_t i = 0; i < inputs; ++i) at.inputs.push_back(format("tw_data(args, {})", i));
@@ -162,10 +163,17 @@ std::string packed_functions(const CInterface& f, const std::function<std::strin
              "{0};\n{1};\n{0} {{\n  (void)type_codes;\n  (void)num_args;\n  (void)out_value;\n  (void)out_type_code;\n"
              "  (void)resource;\n  (void)args;\n{2}}}\n"
              "{1} {{\n  return {3}_run(args, type_codes, num_args, out_value, out_type_code, resource);\n}}\n",
-             run, main, compute(at), f.prefix);
+             run, main, compute(at), f.prefix) +
+         "\n" + c_metadata(plan, f);
 }
 
 }  // namespace
+
+const CPool& pool_of(const CInterface& f, uint64_t offset) {
+  size_t i = f.pools.size() - 1;
+  while (i > 0 && f.pools[i].begin > offset) --i;
+  return f.pools[i];
+}
 
 Status name_interface(const plan::Plan& plan, CInterface* f) {
   f->prefix = with_case("tvmgen_" + plain_name(f->module), std::tolower);
@@ -228,7 +236,8 @@ std::string c_interface_header(const plan::Plan& plan, const CInterface& f,
   return out + format("\n#ifdef __cplusplus\n}}\n#endif\n\n#endif /* {}_H_ */\n", f.macro);
 }
 
-std::string c_interface_functions(const CInterface& f, const std::function<std::string(const CAddresses&)>& compute) {
+std::string c_interface_functions(const plan::Plan& plan, const CInterface& f,
+                                  const std::function<std::string(const CAddresses&)>& compute) {
   std::string out;
   if (f.own_workspace)
     out += format(
@@ -237,7 +246,7 @@ std::string c_interface_functions(const CInterface& f, const std::function<std::
         "static union {{\n  uint8_t bytes[{}];\n  double aligned;\n  int64_t aligned_too;\n}} workspace "
         "TW_ALIGNED({});\n\n",
         std::max<uint64_t>(1, workspace_bytes(f)), f.alignment);
-  if (f.packed) return out + packed_functions(f, compute);
+  if (f.packed) return out + packed_functions(plan, f, compute);
   if (f.tensors_in_pools()) out += map_functions(f);
   CAddresses at;
   auto tensors = [&](bool inputs) {
@@ -269,7 +278,7 @@ std::string c_interface_of_object(const plan::Plan& plan, const CInterface& f) {
       "/* The kernels' object has it. */\nint32_t {}(void *const *inputs, void *const *outputs, void *const "
       "*pools);\n\n",
       entry);
-  return out + c_interface_functions(f, [&](const CAddresses& at) {
+  return out + c_interface_functions(plan, f, [&](const CAddresses& at) {
            std::string body;
            const std::pair<const char*, const std::vector<std::string>&> lists[] = {
                {"input", at.inputs}, {"output", at.outputs}, {"pool", at.pools}};

@@ -44,6 +44,9 @@ struct CInterface {
   bool tensors_in_pools() const { return !input_offsets.empty() || !output_offsets.empty(); }
 };
 
+// The pool that has a byte of the arena.
+const CPool& pool_of(const CInterface& interface, uint64_t offset);
+
 // Error: InvalidArgument if two tensors or pools would get the same C name.
 Status name_interface(const plan::Plan& plan, CInterface* interface);
 
@@ -56,7 +59,7 @@ struct CAddresses {
   std::vector<std::string> inputs, outputs, pools, constants;
 };
 // The interface's functions, and the workspace if it is part of the file.
-std::string c_interface_functions(const CInterface& interface,
+std::string c_interface_functions(const plan::Plan& plan, const CInterface& interface,
                                   const std::function<std::string(const CAddresses&)>& compute);
 
 // The file for a model whose kernels are in an object with `int32_t <prefix>_compute(inputs, outputs, pools)`.

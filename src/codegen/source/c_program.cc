@@ -126,7 +126,7 @@ class CProgramWriter {
     out += "\n";
     if (!p_.externals.empty()) out += c_external_declarations(p_.externals);
     out += definitions(weights, definitions_) + steps + "\n";
-    return out + c_interface_functions(f, [&](const CAddresses& at) {
+    return out + c_interface_functions(plan_, f, [&](const CAddresses& at) {
              std::string arguments;
              for (const auto* list : {&at.inputs, &at.outputs, &at.pools, &at.constants})
                for (const std::string& a : *list) arguments += (arguments.empty() ? "" : ", ") + a;

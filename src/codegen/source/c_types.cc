@@ -99,6 +99,19 @@ std::string c_comment(const std::string& text) {
   return out;
 }
 
+std::string c_string(const std::string& text) {
+  static constexpr char kOctal[] = "01234567";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 32 || byte > 126 || c == '"' || c == '\\' || c == '?')
+      out += {'\\', kOctal[byte >> 6], kOctal[byte >> 3 & 7], kOctal[byte & 7]};
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
 std::string c_widen_call(DataType from, const std::string& value) {
   if (from.bits == 16) return format("tw_{}_to_f32({})", from.code == TypeCode::kBFloat ? "bf16" : "f16", value);
   const SmallFloatFormat f = small_float_format(from.code);

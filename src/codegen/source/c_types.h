@@ -22,6 +22,8 @@ std::string c_float(double value, DataType dtype);
 std::string c_identifier(const std::string& text);
 // Makes any text safe inside a comment.
 std::string c_comment(const std::string& text);
+// A string literal of any text.
+std::string c_string(const std::string& text);
 inline bool is_bits_float(DataType t) { return t.is_float() && t.bits <= 16; }
 
 // The definitions of all helper functions (tw_...) that `code` calls directly or indirectly, in a fixed order.

@@ -3,23 +3,11 @@
 
 #include "base/format.h"
 #include "codegen/source/c_external.h"
+#include "codegen/source/c_types.h"
 #include "driver/micro/project.h"
 
 namespace tilewright::driver {
 namespace {
-
-std::string c_text(const std::string& text) {
-  static constexpr char kOctal[] = "01234567";
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 32 || byte > 126 || c == '"' || c == '\\' || c == '?')
-      out += {'\\', kOctal[byte >> 6], kOctal[byte >> 3 & 7], kOctal[byte & 7]};
-    else
-      out += c;
-  }
-  return out + "\"";
-}
 
 std::string upper(std::string text) {
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -83,7 +71,7 @@ class ModelSource {
         format("static {}TVMAotTensor {}_tensors_{}s[] = {{\n", f_.tensors_in_pools ? "" : "const ", f_.prefix, what);
     for (size_t i = 0; i < list.size(); ++i) {
       const LibraryTensor& t = list[i];
-      out += format("    {{{}, {}, {}, {}, {}, 1, {}, {}_shape}},\n", c_text(t.name),
+      out += format("    {{{}, {}, {}, {}, {}, 1, {}, {}_shape}},\n", codegen::c_string(t.name),
                     f_.tensors_in_pools ? std::string("0") : tensor_name(what, i) + ".bytes", t.bytes(),
                     type_code(t.dtype), t.dtype.bits, t.shape.size(), tensor_name(what, i));
     }
@@ -186,8 +174,8 @@ Result<std::string> models_source(const ModelLibrary& library) {
     ++called;
     packed |= f.packed;
     body += ModelSource(m).text();
-    entries += format("    {{{}, {}, {}, {}_tensors_inputs, {}_tensors_outputs, {}_start}},\n", c_text(m.name),
-                      f.inputs.size(), f.outputs.size(), f.prefix, f.prefix, f.prefix);
+    entries += format("    {{{}, {}, {}, {}_tensors_inputs, {}_tensors_outputs, {}_start}},\n",
+                      codegen::c_string(m.name), f.inputs.size(), f.outputs.size(), f.prefix, f.prefix, f.prefix);
   }
   if (library.models.empty() && !library.has_system_lib())
     return no_project("the Model Library Format holds no model", "compile one with --format mlf");

@@ -125,21 +125,11 @@ struct GraphExecutorFunctions {
   static Result<Value> get_output_index(Self& self, const Arguments& args) {
     return index_of(self.executor().plan().outputs, args);
   }
-  // [[name, [dims], dtype], ...]
-  static Value info_list(const std::vector<plan::TensorInfo>& tensors) {
-    std::vector<Value> items;
-    for (const auto& t : tensors) {
-      std::vector<Value> item;
-      item.push_back(Value::string(t.name));
-      item.push_back(Value::shape(t.shape));
-      item.push_back(Value::string(t.dtype.str()));
-      items.push_back(Value::array(std::move(item)));
-    }
-    return Value::array(std::move(items));
+  static Result<Value> get_input_info(Self& self, const Arguments&) {
+    return tensor_list(self.executor().plan().inputs);
   }
-  static Result<Value> get_input_info(Self& self, const Arguments&) { return info_list(self.executor().plan().inputs); }
   static Result<Value> get_output_info(Self& self, const Arguments&) {
-    return info_list(self.executor().plan().outputs);
+    return tensor_list(self.executor().plan().outputs);
   }
 
   static Result<Value> load_params(Self& self, const Arguments& args) {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/byte_order.h"
 #include "base/checked.h"
 #include "base/format.h"
 #include "base/formats/tensor_record.h"
@@ -278,6 +279,7 @@ std::string write_executable(const Executable& e) {
 }
 
 Result<Executable> read_executable(std::span<const std::byte> bytes) {
+  TW_TRY_STATUS(check_byte_order("a VM program (.ro)"));
   ByteReader in(bytes);
   Executable e;
   if (in.read<uint64_t>() != kExecutableMark) return bad("this is not a VM program (.ro): its mark is missing");

@@ -127,9 +127,10 @@ def _functions(inputs: Any, args: Any, name: str, binds: Any) -> list[Any]:
                      ("; relay.build is for modules of Relay" if isinstance(inputs, _core.IRModule) else ""))
 
 
-def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = None, runtime: Any = None, name: str = "default_function", binds: Any = None) -> FunctionLibrary:
-    """Builds a library from a schedule and its arguments, from what `lower` returned, or from a list of those. A module without functions
-    becomes a library without functions, which can be exported and can import others.
+def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = None, runtime: Any = None, name: str = "default_function", binds: Any = None) -> Any:
+    """Builds a library (FunctionLibrary) from a schedule and its arguments, from what `lower` returned, or from a list of those. A module without
+    functions becomes a library without functions, which can be exported and can import others. Functions for ext_dev are built for its host; the
+    target hybrid makes a te.hybrid.HybridModule.
 
     Errors: tilewright.Error (101: as for lower, or a loop bound to a GPU thread; 401)."""
     prepared = _functions(inputs, args, name, binds)
@@ -138,6 +139,10 @@ def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = 
     if isinstance(inputs, Mapping) and target is None:
         target = next(iter(inputs))
     chosen = Target(target if target is not None else Target.current() or "llvm", target_host)
+    if chosen.kind == "hybrid":
+        return _script_of(prepared)
+    if chosen.kind == "ext_dev":  # external code is called by the functions, which run on the device's host
+        chosen = chosen.host or Target("llvm")
     functions = [_with_rules(f._lowered, chosen) for f in prepared]
     runtime = runtime or Runtime("cpp")
     options = PassContext.current().build_options(chosen)
@@ -148,9 +153,18 @@ def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = 
     return made.module
 
 
+def _script_of(functions: list[PrimFunc]) -> Any:
+    """The module of the target hybrid, whose code is a Python function."""
+    from ..te.hybrid_source import HybridModule, source_of_loops
+    if len(functions) != 1:
+        raise ValueError(f"a hybrid script is one function, and {len(functions)} are built: {', '.join(f.attrs['global_symbol'] for f in functions)}")
+    name = str(functions[0].attrs["global_symbol"])
+    return HybridModule(source_of_loops(functions[0], name), name)
+
+
 def _register_kinds() -> None:
     """The classic stack's functions by name that a build goes through: target.build.<kind>(module, target), and modules without functions."""
-    for kind in ("llvm", "c", "stackvm"):
+    for kind in ("llvm", "c", "stackvm", "hybrid"):
         register_for_objects(f"target.build.{kind}", lambda mod, target=None, kind=kind: build(mod, target=kind if target is None else target))
     register_for_objects("codegen.LLVMModuleCreate", lambda target="llvm", name="default": build(LoopModule(), target=target, name=name))
     for room in ("codegen", "runtime"):

@@ -43,7 +43,7 @@ def get_standalone_crt_dir() -> str:
 
 
 def get_standalone_crt_lib(name: str) -> str:
-    """The sources of one part: "common", "graph_executor". CrtNotFoundError: there is no such part."""
+    """The sources of one part: "aot_executor", "common", "graph_executor", "memory", "microtvm_rpc_common", "microtvm_rpc_server". CrtNotFoundError: there is no such part."""
     parts = pathlib.Path(get_standalone_crt_dir(), "src/runtime/crt")
     if name not in (known := sorted(p.name for p in parts.iterdir() if p.is_dir())):
         raise CrtNotFoundError(f"the C runtime has no part '{name}'; it has {', '.join(known)}")

@@ -80,6 +80,8 @@ class BuiltLibrary(Module):
         _get_target_string)."""
         asked = {"get_func_names": lambda: list(self._factory.function_metadata), "get_const_vars": list,
                  "_get_target_string": lambda: str(self._factory.target[0]), "__tvm_is_system_module": lambda: bool(self._factory._built and self._factory._built.system_lib)}
+        if name == "get_metadata" and self._factory.executor.name == "aot" and self._factory._built is not None:
+            return self._factory.metadata
         if name in asked:
             return asked[name]
         if self._factory.is_foreign:
@@ -287,7 +289,21 @@ class ExecutorFactoryModule:
         inputs, outputs, options = self._whole().inputs, self._whole().outputs, self.executor.flatten()
         return ExecutorCodegenMetadata([t[0] for t in inputs], [t[1:] for t in inputs], [t[0] for t in outputs], [t[1:] for t in outputs], self.get_devices(),
                                        self.executor.name, self.libmod_name, options.get("interface-api", "packed"), options.get("unpacked-api", False),
-                                       options.get("workspace-byte-alignment", 64), options.get("constant-byte-alignment", 64), self._pool_inputs())
+                                       options.get("workspace-byte-alignment", 64), options.get("constant-byte-alignment", 64), self._pool_inputs(), self._places())
+
+    def _places(self) -> dict[str, Any]:
+        """Where inputs and outputs lie that are in the program's pools."""
+        from ..usmp import PoolAllocation
+        if not self.memory_pools:
+            return {}
+        return {name: PoolAllocation(self.memory_pools[pool], at) for name, pool, at in self._whole().tensors_in_pools}
+
+    def metadata(self) -> Any:
+        """What an ahead-of-time compiled model takes and returns, and the program's pools (runtime/metadata.py)."""
+        from ..runtime.metadata import metadata_of
+        whole = self._whole()
+        return metadata_of([1, self.libmod_name, *([(t[0], t[2], t[1]) for t in tensors] for tensors in (whole.inputs, whole.outputs))],
+                           [pool for pool in whole.pools if pool[0] in self.memory_pools])
 
     def _pool_inputs(self) -> dict[str, Any]:
         """The size that the model takes of each memory pool of the program."""

@@ -261,7 +261,10 @@ def AnnotateTarget(targets: str | Sequence[str], include_non_call_ops: bool = Tr
     """Encloses each operator in compiler_begin and compiler_end of the first code generator that supports it: its attribute
     `target.<name>` is true for the call (True, or a predicate of it), or its composite pattern matched. The others are annotated
     "default"."""
+    from .op.contrib.register import load_rules
     names = [targets] if isinstance(targets, str) else [str(t) for t in targets]
+    for name in names:
+        load_rules(name)
 
     def takes(target: str, call: Call) -> bool:
         from .op.registry import attribute_of

@@ -72,6 +72,9 @@ class Module:
             if (own := function_of_constants(self, name)) is not None:
                 return own
             raise AttributeError(f"Module has no function '{name}'")
+        if name == "get_metadata" and self.type_key == "library":
+            from .metadata import metadata_of
+            return lambda: metadata_of(found())
         return _Wrapped(found)
 
     def export_library(self, file_name: Any, fcompile: Any = None, **_: Any) -> str:

@@ -22,6 +22,9 @@ _current: contextvars.ContextVar[tuple["Target", ...]] = contextvars.ContextVar(
 # special kernels for small processors.
 _EFFECTIVE = {"llvm": ("mtriple", "mcpu", "mattr", "mabi", "mfloat-abi", "num-cores", "math"), "c": ("mcpu",), "stackvm": ()}
 
+_INSTEAD = {"ext_dev": "code of such a device is its external code generator's, and the rest is its host's; give it one: Target(\"ext_dev\", host=\"llvm\")",
+            "hybrid": "a hybrid script is made of a schedule: tvm.build(schedule, args, \"hybrid\")"}
+
 
 def _unknown(message: str, hint: str = "") -> Exception:
     return InvalidTarget.of(error_of(401, "UnknownTarget", message, hint))
@@ -175,7 +178,7 @@ class Target:
     def build_text(self) -> str:
         """The target string for the compiler. Error 401: no code generator for the kind."""
         if not self.makes_code:
-            raise _unknown(f"code is not generated for target kind '{self._kind}'", "use \"llvm\", \"c\" for C source, or \"stackvm\" for byte code; models run on the CPU")
+            raise _unknown(f"code is not generated for target kind '{self._kind}'", _INSTEAD.get(self._kind, "use \"llvm\", \"c\" for C source, or \"stackvm\" for byte code; models run on the CPU"))
         if self._kind == "c":
             processor = str(self._attrs.get("mcpu", "")).partition("+")[0]  # "cortex-m4+nodsp"
             return f"c -mcpu={processor}" if processor and not processor.startswith("cortex-r") else "c"  # R: no vectors, and none of M's instructions

@@ -9,6 +9,8 @@ import inspect
 import types
 import typing
 
+from math import erf
+
 import numpy as np
 
 from ... import _core
@@ -18,11 +20,15 @@ from ..tir.buffer import Buffer, buffer_of, decl_buffer
 from ..tir.expr import Var, dtype_of
 from ..tir.reduction import max as _max, min as _min
 from ..tir.stmt import loop_kind
+from .hybrid_source import HybridModule, build
 from .tensor import Tensor
 
 _LOOPS = {"range": "serial", "serial": "serial", "parallel": "parallel", "vectorize": "vectorize", "unroll": "unroll", "bind": "serial", "const_range": "const"}
 _DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-_MATH = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "power", "floor", "ceil", "round", "trunc", "erf", "sin", "cos", "tan", "abs", "popcount", "likely", "floordiv", "floormod", "truncdiv", "truncmod")
+_UNARY = {"exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10", "sqrt": "sqrt", "tanh": "tanh", "sin": "sin", "cos": "cos", "tan": "tan", "sinh": "sinh", "cosh": "cosh",
+          "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "trunc",
+          "abs": "abs", "isnan": "isnan", "isfinite": "isfinite", "isinf": "isinf"}  # and their names in numpy
+_MATH = (*_UNARY, "rsqrt", "sigmoid", "erf", "power", "fmod", "atan2", "copysign", "popcount", "likely", "floordiv", "floormod", "truncdiv", "truncmod")
 
 
 def _cast(dtype: str) -> typing.Any:
@@ -34,7 +40,7 @@ def _length(value: typing.Any) -> typing.Any:
 
 
 def _expression_names() -> dict[str, typing.Any]:
-    return {**{n: getattr(_op, n) for n in _MATH}, **{d: _cast(d) for d in _DTYPES}, "max": _max, "min": _min, "len": _length, "max_num_threads": lambda allow_none=True: 1024,
+    return {**{n: getattr(_op, n) for n in _MATH}, **{d: _cast(d) for d in _DTYPES}, "max": _max, "min": _min, "len": _length, "inf": float("inf"), "nan": float("nan"), "max_num_threads": lambda allow_none=True: 1024,
             "ceil_div": lambda a, b: _op.floordiv(a + b - 1, b), **LOGIC}
 
 
@@ -43,11 +49,16 @@ def _array_names() -> dict[str, typing.Any]:
     def made(shape: typing.Any, dtype: str = "float32", scope: str = "global") -> typing.Any:
         return np.zeros(tuple(int(d) for d in shape) if isinstance(shape, (tuple, list)) else (int(shape),), dtype)
     loop: typing.Any = lambda *ends: range(*(int(e) for e in ends))  # noqa: E731
-    math = {n: getattr(np, n) for n in ("exp", "log", "sqrt", "tanh", "power", "floor", "ceil", "round", "trunc", "sin", "cos", "tan", "abs")}
-    return {**math, **{d: getattr(np, d) for d in _DTYPES}, "output_tensor": made, "allocate": made, "serial": loop, "parallel": loop, "vectorize": loop, "unroll": loop, "const_range": loop,
+    math = {n: getattr(np, m) for n, m in {**_UNARY, "power": "power", "fmod": "fmod", "atan2": "arctan2", "copysign": "copysign"}.items()}
+    return {**math, "erf": lambda x: np.asarray(x).dtype.type(erf(x)), "inf": float("inf"), "nan": float("nan"), **{d: getattr(np, d) for d in _DTYPES}, "output_tensor": made, "allocate": made, "serial": loop, "parallel": loop, "vectorize": loop, "unroll": loop, "const_range": loop,
             "bind": lambda tag, extent: range(int(extent)), "rsqrt": lambda x: np.float32(1) / np.sqrt(x), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "likely": lambda x: x,
             "popcount": lambda x: bin(int(x)).count("1"), "floordiv": lambda a, b: a // b, "floormod": lambda a, b: a % b, "truncdiv": lambda a, b: int(a / b), "truncmod": lambda a, b: a - b * int(a / b),
             "ceil_div": lambda a, b: -(-a // b), "max_num_threads": lambda allow_none=True: 1024}
+
+
+def script_names() -> list[str]:
+    """The names that mean something in a script."""
+    return [*_expression_names(), *_array_names(), *_LOOPS, "tvm"]
 
 
 class _Reader:
@@ -58,6 +69,7 @@ class _Reader:
         self._names = {**environment, **_expression_names()}
         self._outputs: dict[str, Buffer] = {}
         self._scalars: dict[str, Buffer] = {}
+        self._loops: list[tuple[typing.Any, typing.Any, typing.Any]] = []  # (variable, first, end) of those around
         self.returned: list[Buffer] = []
         counts: dict[str, int] = {}
         for node in ast.walk(function):
@@ -110,6 +122,9 @@ class _Reader:
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             return None
         name, value = node.targets[0].id, node.value
+        called = self._names.get(value.func.id) if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else None
+        if isinstance(called, HybridScript):
+            return self._inlined(name, called, typing.cast(ast.Call, value))
         call = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
         if call in ("output_tensor", "allocate"):
             return self._memory(node, name, call, typing.cast(ast.Call, value))
@@ -128,6 +143,38 @@ class _Reader:
         self._scalars[name] = buffer
         start = _core.stmt_write(buffer, [0], found)
         return lambda rest: _core.stmt_block("", [], None, None, _core.stmt_seq([start, rest]), [buffer], None)
+
+    def _inlined(self, name: str, called: "HybridScript", call: ast.Call) -> typing.Any:
+        """A call of another script: its loops, whose outputs are memory of this one."""
+        if call.keywords:
+            self._fail(call, "arguments of a script are given by their place")
+        body, outputs, _, _ = called.read([self._value(a) for a in call.args])
+        self._names[name] = outputs[0] if len(outputs) == 1 else list(outputs)
+        return lambda rest: _core.stmt_block("", [], None, None, _core.stmt_seq([body, rest]), outputs, None)
+
+    def _holds(self, condition: typing.Any) -> bool:
+        """Whether a condition is proven by the ranges of the loops around it."""
+        if isinstance(condition, (bool, int)):
+            return bool(condition)
+        kind = getattr(condition, "_kind", "")
+        if kind in ("And", "Or"):
+            return (all if kind == "And" else any)([self._holds(f) for f in condition._fields[:2]])
+        if kind not in ("LT", "LE", "GT", "GE"):
+            return False
+        a, b = condition._fields[:2] if kind in ("LT", "LE") else condition._fields[1::-1]  # a < b or a <= b
+        least = 1 if kind in ("LT", "GT") else 0
+        for variable, low, high in self._loops:
+            if isinstance(a, _core.PrimExpr) and a == variable and self._difference(b, high) >= least - 1:
+                return True  # i < n where i is less than n
+            if isinstance(b, _core.PrimExpr) and b == variable and self._difference(low, a) >= least:
+                return True
+        return self._difference(b, a) >= least
+
+    @staticmethod
+    def _difference(a: typing.Any, b: typing.Any) -> float:
+        """a - b where it is a number; else minus infinity."""
+        found = _core.prim_simplify(_core.prim_binary("Sub", a, b), []) if isinstance(a, _core.PrimExpr) or isinstance(b, _core.PrimExpr) else a - b
+        return int(found) if isinstance(found, int) else float("-inf")
 
     def _memory(self, node: ast.stmt, name: str, kind: str, call: ast.Call) -> typing.Any:
         given = [self._value(a) for a in call.args] + [self._value(k.value) for k in call.keywords]
@@ -159,6 +206,10 @@ class _Reader:
                 self._fail(node, "return is the last statement")
             names = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
             self.returned = [self._outputs[n.id] if isinstance(n, ast.Name) and n.id in self._outputs else self._fail(node, "what is returned is an output_tensor") for n in names]
+            return []
+        if isinstance(node, ast.Assert):
+            if not self._holds(self._value(node.test)):
+                self._fail(node, f"the assertion '{ast.unparse(node.test)}' is not proven by the loops around it, and nothing checks it at run time")
             return []
         if isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             return []
@@ -211,7 +262,9 @@ class _Reader:
         hidden = self._names.get(node.target.id)
         self._names[node.target.id] = variable
         extent = high if isinstance(low, int) and low == 0 else high - low
+        self._loops.append((variable, low, high))
         out = _core.stmt_for(variable, low, extent, loop_kind(_LOOPS[kind]), self._body(node.body), notes)
+        self._loops.pop()
         if hidden is not None:
             self._names[node.target.id] = hidden
         return [out]
@@ -229,6 +282,23 @@ def _symbolic(value: typing.Any) -> bool:
     return any(map(_symbolic, value)) if isinstance(value, (list, tuple)) else isinstance(value, (Tensor, _core.PrimExpr))
 
 
+class _Nested(list[typing.Any]):
+    """Lists in lists, whose elements are read as those of a tensor: b[i, j]."""
+
+    def __getitem__(self, index: typing.Any) -> typing.Any:
+        out: typing.Any = self
+        for i in index if isinstance(index, tuple) else (index,):
+            out = list.__getitem__(out, i)
+        return out
+
+
+def _plain(value: typing.Any) -> typing.Any:
+    """An argument of a script that runs as Python."""
+    if isinstance(value, (list, tuple)):
+        return _Nested(_plain(v) for v in value)
+    return value.numpy() if hasattr(value, "numpy") else value
+
+
 class HybridScript:
     """A function decorated by `te.hybrid.script`."""
 
@@ -236,11 +306,22 @@ class HybridScript:
         self._python = function
         functools.update_wrapper(self, function)
 
+    @property
+    def arity(self) -> int:
+        return len(inspect.signature(self._python).parameters)
+
     def __call__(self, *args: typing.Any) -> typing.Any:
         if not any(map(_symbolic, args)):
             f = self._python
-            plain = [a.numpy() if hasattr(a, "numpy") else a for a in args]
+            plain = [_plain(a) for a in args]
             return types.FunctionType(f.__code__, {**f.__globals__, **_array_names()}, f.__name__, f.__defaults__, f.__closure__)(*plain)
+        body, outputs, tensors, buffers = self.read(args)
+        op = _core.te_extern(self._python.__name__, tensors, buffers, outputs, body)
+        made = [op.output(i) for i in range(op.num_outputs)]
+        return made[0] if len(made) == 1 else made
+
+    def read(self, args: typing.Sequence[typing.Any]) -> tuple[typing.Any, list[Buffer], list[Tensor], list[Buffer]]:
+        """The loops for these arguments and the outputs that they write, then the tensors among the arguments with their memory."""
         text, first = source_of(self._python)
         tree = ast.parse(text).body[0]
         if not isinstance(tree, ast.FunctionDef):
@@ -255,7 +336,7 @@ class HybridScript:
 
         def entered(value: typing.Any) -> typing.Any:
             if isinstance(value, (list, tuple)):
-                return [entered(v) for v in value]
+                return _Nested(entered(v) for v in value)
             if not isinstance(value, Tensor):
                 return value
             for known, buffer in zip(tensors, buffers):
@@ -265,11 +346,8 @@ class HybridScript:
             buffers.append(buffer_of(value))
             return buffers[-1]
         given = {name: entered(value) for name, value in zip(names, args)}
-        reader._inputs = buffers
-        body = reader.read(given)
-        op = _core.te_extern(tree.name, tensors, buffers, reader.returned, body)
-        made = [op.output(i) for i in range(op.num_outputs)]
-        return made[0] if len(made) == 1 else made
+        reader._inputs = [*buffers, *(v for v in given.values() if isinstance(v, Buffer))]
+        return reader.read(given), reader.returned, tensors, buffers
 
 
 def script(pyfunc: typing.Any) -> HybridScript:
@@ -281,8 +359,4 @@ def script(pyfunc: typing.Any) -> HybridScript:
     return HybridScript(pyfunc)
 
 
-def __getattr__(name: str) -> typing.Any:
-    raise AttributeError(f"te.hybrid has no '{name}': a script's tensors are scheduled with te.create_schedule and built with tvm.build; parallel, vectorize and unroll are written in the script")
-
-
-__all__ = ["HybridScript", "script"]
+__all__ = ["HybridModule", "HybridScript", "build", "script"]

@@ -147,6 +147,7 @@ class ExternOp(Operation):
     """Tensors computed by statements."""
 
     body = property(lambda self: self._body)
+    inputs = property(lambda self: list(self.input_tensors))
 
 
 class ScanOp(Operation):

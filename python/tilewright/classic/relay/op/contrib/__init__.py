@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pattern tables of external code generators. Of the classic device modules, relay.op.contrib.cblas, ccompiler and dnnl are available."""
+"""Pattern tables of external code generators. Of the classic device modules, relay.op.contrib.cblas, ccompiler and dnnl are available; vendors.py is about
+the others."""
 from __future__ import annotations
 
 from typing import Any
@@ -27,6 +28,10 @@ def __getattr__(name: str) -> Any:
     if name in register.SHIPPED:  # loaded on use; they register what their generators support
         import importlib
         return importlib.import_module("." + name, __name__)
+    from .vendors import vendor_module
+    made = vendor_module(name)
+    if made is not None:
+        return made
     raise AttributeError(f"relay.op.contrib has no '{name}'; instead: a code generator of your own (docs/external-codegen.md), with patterns from "
                          "register_pattern_table; everything else is compiled for the processor")
 

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/left_out.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+
+namespace tilewright::driver {
+
+Result<Built> naming_left_out_passes(const BuildOptions& options,
+                                     const std::function<Result<Built>(const BuildOptions&)>& build) {
+  Result<Built> made = build(options);
+  if (made.ok() || options.disabled_passes.empty() || made.error().code == ErrorCode::kUnknownPass) return made;
+  // Nobody watches the builds that only find out what is missing.
+  BuildOptions quiet = options;
+  quiet.progress = {};
+  quiet.instruments.clear();
+  quiet.dump_ir.clear();
+  quiet.disabled_passes.clear();
+  if (!build(quiet).ok()) return made;
+  std::vector<std::string> needed = options.disabled_passes;
+  for (const std::string& pass : options.disabled_passes) {  // those that can be left out are
+    std::vector<std::string> without = needed;
+    std::erase(without, pass);
+    quiet.disabled_passes = options.disabled_passes;
+    std::erase_if(quiet.disabled_passes,
+                  [&](const std::string& p) { return std::count(without.begin(), without.end(), p) != 0; });
+    if (build(quiet).ok()) needed = without;
+  }
+  std::string names;
+  for (const std::string& pass : needed) names += format("{}{}", names.empty() ? "" : ", ", pass);
+  Diagnostic error = std::move(made).error();
+  error.hint = format("the model needs {} that {} left out: {}", needed.size() == 1 ? "the pass" : "passes",
+                      needed.size() == 1 ? "is" : "are", names);
+  // No defect of the compiler's: a later stage met what a pass would have replaced.
+  if (error.code == ErrorCode::kInternal || error.code == ErrorCode::kVerifyFailed)
+    error =
+        Diagnostic(ErrorCode::kInvalidArgument, format("the model cannot be built without {}", names), {}, error.hint);
+  return error;
+}
+
+}  // namespace tilewright::driver
