@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <initializer_list>
+#include <optional>
 #include <set>
 
 #include "base/checked.h"
@@ -66,22 +68,38 @@ Status check_names(const onnx::Model& model, const std::vector<Bound>& bounds, c
 
 }  // namespace
 
+namespace {
+
+bool named_as(const std::string& dim, std::initializer_list<const char*> words) {
+  std::string name = dim;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::any_of(words.begin(), words.end(), [&](const char* w) { return name.find(w) != std::string::npos; });
+}
+
+}  // namespace
+
 std::vector<Bound> usual_bounds(const onnx::Model& model, const Shapes& given) {
-  std::vector<Bound> out;
+  std::optional<Bound> batch, length;
   for (const onnx::ValueInfo& input : model.graph.inputs) {
     if (given.contains(input.name)) continue;
     if (!input.type.shape) return {};
     for (const auto& dim : *input.type.shape) {
       if (dim.value) continue;
-      std::string name = dim.param;
-      std::transform(name.begin(), name.end(), name.begin(),
-                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-      if (name.find("batch") == std::string::npos) return {};
-      const bool known = std::any_of(out.begin(), out.end(), [&](const Bound& b) { return b.name == dim.param; });
-      if (!known) out.push_back({dim.param, 1, 8});
+      // Tokens are integers: a sequence of samples may have any length. A cache's length is past or total.
+      const bool tokens = input.type.elem && input.type.elem->is_integral() &&
+                          named_as(dim.param, {"seq", "length", "token"}) &&
+                          !named_as(dim.param, {"past", "total", "+"});
+      if (!tokens && !named_as(dim.param, {"batch"})) return {};
+      std::optional<Bound>& bound = tokens ? length : batch;
+      if (bound && bound->name != dim.param) return {};
+      bound = tokens ? Bound{dim.param, 1, 512, 4, 16} : Bound{dim.param, 1, 8};
     }
   }
-  if (out.size() > 1) return {};
+  if (batch && length) batch->parts = length->parts = 1;  // few plans: each takes seconds of a core to compile
+  std::vector<Bound> out;
+  for (const std::optional<Bound>& bound : {batch, length})
+    if (bound) out.push_back(*bound);
   return out;
 }
 
@@ -124,11 +142,11 @@ std::vector<SizeRange> single_sizes(const Bound& bound) {
   return out;
 }
 
-// Ranges whose work is done for their largest size. Up to `parts` every size has its own range; then each doubling has
-// that many, ending at round numbers.
+// Ranges whose work is done for their largest size. Up to `parts` every size has its own range (from `first` on); then
+// each doubling has that many, ending at round numbers.
 std::vector<SizeRange> size_ranges(const Bound& bound, int64_t parts) {
   std::vector<SizeRange> out;
-  int64_t top = 1, step = 1;
+  int64_t top = bound.first, step = 1;
   for (int64_t low = bound.low; low <= bound.high; low = top + 1) {
     while (top < low) {
       while (step * parts * 2 <= top) step *= 2;
@@ -151,11 +169,12 @@ int64_t length_of(const Bound& bound) {
 Result<std::vector<std::vector<SizeRange>>> chosen_ranges(const std::vector<Bound>& bounds, bool exact) {
   std::vector<bool> cut(bounds.size());
   int64_t parts = 8;
+  auto ranges_of = [&](const Bound& b) { return size_ranges(b, b.parts > 0 ? b.parts : parts); };
+  for (size_t i = 0; i < bounds.size(); ++i) cut[i] = bounds[i].parts > 0;
   auto plans = [&] {
     double all = 1;
     for (size_t i = 0; i < bounds.size(); ++i)
-      all *= static_cast<double>(cut[i] ? static_cast<int64_t>(size_ranges(bounds[i], parts).size())
-                                        : length_of(bounds[i]));
+      all *= static_cast<double>(cut[i] ? static_cast<int64_t>(ranges_of(bounds[i]).size()) : length_of(bounds[i]));
     return all;
   };
   auto too_many = [&](const char* hint) {
@@ -179,8 +198,7 @@ Result<std::vector<std::vector<SizeRange>>> chosen_ranges(const std::vector<Boun
   if (plans() > static_cast<double>(kMostBoundedPlans))
     return too_many(exact ? "narrow the bounds, or give some sizes with --shape x={16,32,64}x8" : "narrow the bounds");
   std::vector<std::vector<SizeRange>> out;
-  for (size_t i = 0; i < bounds.size(); ++i)
-    out.push_back(cut[i] ? size_ranges(bounds[i], parts) : single_sizes(bounds[i]));
+  for (size_t i = 0; i < bounds.size(); ++i) out.push_back(cut[i] ? ranges_of(bounds[i]) : single_sizes(bounds[i]));
   return out;
 }
 

@@ -16,6 +16,8 @@ namespace tilewright::driver {
 struct Bound {
   std::string name;  // name of a dimension; "x.0": the first dimension of input x, for dimensions without a name
   int64_t low = 1, high = 1;
+  // Of usual bounds: ranges of each doubling, and the first range's largest size. 0: as fine as a library may be.
+  int64_t parts = 0, first = 1;
 };
 
 // Limits on a library (each item has a plan of its own): sizes
@@ -29,8 +31,9 @@ Result<Bound> parse_bound(const std::string& text);
 Result<std::vector<Bound>> parse_bounds(const std::vector<std::string>& texts);
 
 using Shapes = std::map<std::string, std::vector<int64_t>>;  // by input
-// The default bounds: batches of 1 to 8, if the model's only free sizes are named as batches. Nothing for a model with
-// other free sizes, whose bounds cannot be guessed. Inputs in `given` have those shapes.
+// The default bounds: batches of 1 to 8, and 1 to 512 tokens in few ranges, if the model's only free sizes have such
+// names. Nothing for a model with other free sizes, whose bounds cannot be guessed. Inputs in `given` have those
+// shapes.
 std::vector<Bound> usual_bounds(const onnx::Model& model, const Shapes& given);
 // One plan of a bounded library: the inputs' shapes, and which of their sizes may be smaller at run time.
 struct BoundedVariant {

@@ -396,7 +396,8 @@ Result<Built> build_once(const Source& source, const BuildOptions& options, cons
     if (named.name.empty()) named.name = name;
     if (!options.bounds.empty()) {
       auto made = build_variants(source, TW_TRY(variants_within(source, options, false)), named);
-      if (made.ok() || made.error().code != ErrorCode::kUnsupportedModel) return made;
+      const bool usual = std::any_of(options.bounds.begin(), options.bounds.end(), [](auto& b) { return b.parts > 0; });
+      if (made.ok() || usual || made.error().code != ErrorCode::kUnsupportedModel) return made;
       // An operator needs exact sizes: compile every size separately, if there are few.
       auto exact = variants_within(source, options, true);
       return exact.ok() ? build_variants(source, *exact, named) : made;

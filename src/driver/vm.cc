@@ -73,13 +73,17 @@ Result<Compiled> compile_within_usual_bounds(const std::string& path, const Buil
     TW_TRY_STATUS(check_options(options));
     BuildOptions bounded = options;
     bounded.bounds = usual_bounds(TW_TRY(onnx::read_model(path)), options.shapes);
-    if (!bounded.bounds.empty()) {
+    while (!bounded.bounds.empty()) {
       auto built = build_onnx(path, bounded);
-      // Any error, or the need for a program, will recur without bounds.
       if (built.ok()) {
         *taken = std::move(bounded.bounds);
         return Compiled{std::move(*built), {}};
       }
+      // A model with a table of places takes as many tokens as that has. Any other error, or the need for a program,
+      // will recur without bounds.
+      Bound& last = bounded.bounds.back();
+      if (last.parts == 0 || last.high <= 64 || built.error().code != ErrorCode::kTypeMismatch) break;
+      last.high /= 2;
     }
   }
   return compile_model(path, options, may_be_program);

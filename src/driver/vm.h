@@ -23,8 +23,7 @@ struct Compiled {
 // error.
 Result<Compiled> compile_model(const std::string& path, const BuildOptions& options, bool may_be_program);
 
-// The same, but a model with a free batch for which no bounds are given becomes a library for the batches of
-// usual_bounds if possible. The bounds used are in the library's options and in `taken`.
+// The same, but a model with usual_bounds becomes a library within them if possible. `taken` gets the bounds.
 Result<Compiled> compile_within_usual_bounds(const std::string& path, const BuildOptions& options, bool may_be_program,
                                              std::vector<Bound>* taken);
 

@@ -161,12 +161,37 @@ TEST_F(BoundsTest, BatchesThatNothingIsSaidOfAreOneToEight) {
   said = testing::command({"compile", model, "-o", out, "--bound", "none"});
   ASSERT_EQ(said.code, 0) << said.error;
   EXPECT_NE(said.out.find("a VM program"), std::string::npos) << said.out;
-  // Nobody can guess a length, and given shapes leave nothing free.
-  said = testing::command({"compile", TW_TEST_DATA "/onnx/tokens.onnx", "-o", out});
-  EXPECT_NE(said.out.find("a VM program"), std::string::npos) << said.out;
+  // Given shapes leave nothing free.
   said = testing::command({"compile", model, "-o", out, "--shape", "x=3x3x8x8"});
   EXPECT_EQ(said.out.find("was taken"), std::string::npos) << said.out;
   EXPECT_EQ(Model(out).num_variants(), 1u);
+}
+
+// Tokens are 1 to 512 in few ranges, or as many as the table of places has (64), and every size of them runs.
+TEST_F(BoundsTest, TokensThatNothingIsSaidOfHaveFewRanges) {
+  const std::string model = TW_TEST_DATA "/onnx/tokens.onnx", out = folder_ + "/tokens.so";
+  testing::Said said = testing::command({"compile", model, "-o", out});
+  ASSERT_EQ(said.code, 0) << said.error;
+  EXPECT_NE(said.out.find("batch=1..8 length=1..64 was taken, in few ranges"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("--bound batch=LOW..HIGH --bound length=LOW..HIGH takes"), std::string::npos) << said.out;
+  const Model made(out);
+  EXPECT_EQ(made.num_variants(), 4u * 3);
+  Executor executor(made, 1);
+  for (auto [batch, length] : {std::pair{3, 17}, {1, 1}, {1, 64}}) {
+    const Sentences s = sentences(batch, length);
+    const std::string shape = "=" + std::to_string(batch) + "x" + std::to_string(length);
+    const Model exact(compiled("tokens.onnx", "exact.so", {}, {"ids" + shape, "mask" + shape}));
+    Executor single(exact, 1);
+    const auto got = run(executor, s, 1)[0], wanted = run(single, s, 1)[0];
+    ASSERT_EQ(got.size(), wanted.size()) << shape;
+    for (size_t k = 0; k < wanted.size(); ++k)
+      ASSERT_NEAR(got[k], wanted[k], 1e-5 * (1 + std::fabs(wanted[k]))) << shape;
+  }
+  // The sizes of what has no rule, samples and caches are not guessed.
+  for (const char* other : {"/onnx/last_token.onnx", "/onnx/free_sizes.onnx", "/onnx/cache.onnx"}) {
+    said = testing::command({"compile", std::string(TW_TEST_DATA) + other, "-o", out});
+    EXPECT_NE(said.out.find("a VM program"), std::string::npos) << other << said.out;
+  }
 }
 
 TEST_F(BoundsTest, OutsideIsAnErrorThatNamesTheBounds) {

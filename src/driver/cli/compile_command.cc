@@ -220,6 +220,18 @@ void print(const Flags& flags, const Written& made) {
       if (p.ran) std::printf("%9.2f ms  %s%s\n", p.milliseconds, p.name.c_str(), p.changed ? "" : " (no change)");
 }
 
+void note_bounds(const std::vector<Bound>& usual) {
+  const bool few = usual.back().parts > 0;
+  std::string others;
+  for (const Bound& b : usual) others += format("{}--bound {}=LOW..HIGH", others.empty() ? "" : " ", b.name);
+  std::printf(
+      "note: the model leaves %s free, and %s was taken%s; %s takes other bounds%s, --bound none makes a program "
+      "of any size, which needs the compiler where it runs\n",
+      usual.size() == 1 ? "a size" : "sizes", bounds_str(usual).c_str(),
+      few ? ", in few ranges, each of which costs what its largest size does" : "", others.c_str(),
+      few ? " and finer ranges" : "");
+}
+
 int run(Flags flags) {
   flags.unbounded = flags.bounds == std::vector<std::string>{"none"};
   if (flags.unbounded) flags.bounds.clear();
@@ -283,11 +295,7 @@ int run(Flags flags) {
     std::printf("%s\n", as_json(flags, {*built, output, records, seconds, size}).dump(2).c_str());
   else
     print(flags, {*built, output, records, seconds, size});
-  if (!usual.empty() && !flags.quiet && !flags.json)
-    std::printf(
-        "note: the model leaves a size free, and %s was taken; --bound %s=LOW..HIGH takes other bounds, --bound none "
-        "makes a program of any size, which needs the compiler where it runs\n",
-        bounds_str(usual).c_str(), usual[0].name.c_str());
+  if (!usual.empty() && !flags.quiet && !flags.json) note_bounds(usual);
   return kExitOk;
 }
 
@@ -318,7 +326,7 @@ Command add_compile(CLI::App* app) {
   cmd->add_option("--bound", flags->bounds,
                   "Smallest and largest size of a dimension that the model leaves free, by its name or as input.0: "
                   "batch=1..8. The library runs at every size between, without the compiler. A batch that nothing is "
-                  "said of is 1..8; `none` leaves it free")
+                  "said of is 1..8, tokens are 1..512 in few ranges; `none` leaves them free")
       ->type_name("NAME=LOW..HIGH")
       ->allow_extra_args(false);
   cmd->add_option(
