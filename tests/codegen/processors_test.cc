@@ -173,9 +173,6 @@ TEST(Processors, LibrariesAreReadWithoutBeingLoaded) {
     ASSERT_FALSE(foreign.ok());
     EXPECT_EQ(foreign.error().code, ErrorCode::kCpuMismatch);
     EXPECT_NE(foreign.error().message.find("big-endian"), std::string::npos) << foreign.error().str();
-    auto sealed = check_artifact_file(std::as_bytes(std::span(big)), true);  // said before the check sums are
-    ASSERT_FALSE(sealed.ok());
-    EXPECT_EQ(sealed.error().message, foreign.error().message);
   }
 }
 
