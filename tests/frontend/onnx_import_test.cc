@@ -173,38 +173,6 @@ TEST(OnnxImport, QuantizedModelsBecomeIntegerArithmetic) {
   EXPECT_GT(largest, 20);
 }
 
-// Sums become bytes in float32, as in onnxruntime, whose results a quotient next to a tie then has; float64 takes twice
-// the instructions.
-TEST(OnnxImport, SumsAreRequantisedInFloat32) {
-  auto info = [](const std::string& name, DataType dtype, std::vector<int64_t> shape) {
-    ValueInfo v;
-    v.name = name;
-    v.type.kind = ValueType::kTensor;
-    v.type.elem = dtype;
-    v.type.shape.emplace();
-    for (int64_t d : shape) v.type.shape->push_back({d, ""});
-    return v;
-  };
-  Node gemm = node("QGemm", {"a", "as", "az", "b", "bs", "bz", "c", "ys", "yz"}, {"y"});
-  gemm.domain = "com.microsoft";
-  for (const Node& one : {node("QLinearMatMul", {"a", "as", "az", "b", "bs", "bz", "ys", "yz"}, {"y"}), gemm}) {
-    Model m;
-    m.opsets[""] = 13;
-    m.opsets["com.microsoft"] = 1;
-    m.graph.nodes = {one};
-    m.graph.inputs = {info("a", kUInt8, {3, 5}), info("b", kUInt8, {5, 4}), info("c", kInt32, {4})};
-    for (const char* scale : {"as", "bs", "ys"}) m.graph.inputs.push_back(info(scale, kFloat32, {}));
-    for (const char* zero : {"az", "bz", "yz"}) m.graph.inputs.push_back(info(zero, kUInt8, {}));
-    m.graph.outputs = {info("y", kUInt8, {3, 4})};
-    auto imported = import_onnx(m);
-    ASSERT_TRUE(imported.ok()) << imported.error().str();
-    for (const relay::Expr& e : relay::post_order(imported->main()))
-      if (const auto* type = as_tensor(e->type)) {
-        EXPECT_NE(type->dtype, kFloat64) << one.op_type;
-      }
-  }
-}
-
 // Without offsets a deformable convolution is the plain one; what does not fit its window is an error.
 TEST(OnnxImport, DeformableConvolutions) {
   auto model = [](std::vector<int64_t> offsets, int64_t sets) {

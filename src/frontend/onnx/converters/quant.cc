@@ -141,11 +141,10 @@ Values matmul_integer(NodeContext& c) {
   return {matmul_of(c, a, b)};
 }
 
-// Requantises an int32 sum of products to the result's type, in float32 and in onnxruntime's order, whose results it
-// then has where a quotient lies next to a tie; float64 takes twice the instructions.
+// Requantises an int32 sum of products to the result's type.
 Expr rescaled(NodeContext& c, const Expr& sum, const Expr& scale, const Expr& other_scale) {
-  Expr ratio = c.div(c.mul(c.cast(scale, kFloat32), c.cast(other_scale, kFloat32)), c.cast(c.input(6), kFloat32));
-  return to_integers(c, c.mul(c.cast(sum, kFloat32), ratio), c.input(7), c.dtype(c.input(7)));
+  Expr ratio = c.div(c.mul(c.cast(scale, kFloat64), c.cast(other_scale, kFloat64)), c.cast(c.input(6), kFloat64));
+  return to_integers(c, c.mul(c.cast(sum, kFloat64), ratio), c.input(7), c.dtype(c.input(7)));
 }
 
 Values qlinear_matmul(NodeContext& c) {

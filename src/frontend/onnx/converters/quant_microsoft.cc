@@ -106,13 +106,11 @@ Values qgemm(NodeContext& c) {
   Expr b = turned(without_zero_point(c, c.input(3), c.input(5), trans_b ? 0 : -1), trans_b);
   Expr sum = matmul_of(c, a, b);
   if (c.has(6)) sum = c.add(sum, c.cast(c.input(6), kInt32));
-  // In float32 and in onnxruntime's order, as in `rescaled`.
-  Expr ratio =
-      c.mul(c.mul(c.scalar(c.float_attr("alpha", 1), kFloat32), c.input(1)), along_axis(c, c.input(4), sum, -1));
-  if (c.has(7)) ratio = c.div(ratio, c.input(7));
-  Expr y = c.mul(c.cast(sum, kFloat32), ratio);
-  if (!c.has(7)) return {y};
-  return {to_integers(c, y, optional(c, 8), c.has(8) ? c.dtype(c.input(8)) : c.dtype(c.input(0)))};
+  Expr scale = c.mul(c.cast(c.input(1), kFloat64), c.cast(along_axis(c, c.input(4), sum, -1), kFloat64));
+  Expr y = c.mul(c.cast(sum, kFloat64), c.mul(scale, c.scalar(c.float_attr("alpha", 1), kFloat64)));
+  if (!c.has(7)) return {c.cast(y, kFloat32)};
+  return {to_integers(c, c.div(y, c.cast(c.input(7), kFloat64)), optional(c, 8),
+                      c.has(8) ? c.dtype(c.input(8)) : c.dtype(c.input(0)))};
 }
 // A float32 result from an integer product: times both scales, plus the bias.
 Values scaled_product(NodeContext& c, const Expr& sum, const Expr& a_scale, const Expr& b_scale, const Expr& bias) {
