@@ -114,6 +114,24 @@ TEST_F(QuantizeTest, LayersStayInFloatWhenAskedOrWhenTheyHurt) {
   EXPECT_EQ(kept({"--output-db", "500"}), (std::vector<std::string>(2, "the outputs suffer")));
 }
 
+// Without an instruction for bytes a 3x3 layer of small maps has integer weights, one of large maps Winograd's floats.
+TEST_F(QuantizeTest, PairsAroundSmallMapsAreIntegers) {
+  for (int64_t size : {14, 28, 56}) {
+    std::ofstream(folder_ + "/layer.relay")
+        << "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(1, 32, " << size << ", " << size << R"(), uint8]) {
+  %0 = qnn.dequantize(%x, 0.5f, 3);
+  %1 = qnn.dequantize(ones(shape=[32, 32, 3, 3], dtype="int8"), 0.25f, 0);
+  %2 = nn.conv2d(%0, %1, padding=[1, 1, 1, 1], channels=32, kernel_size=[3, 3]);
+  qnn.quantize(%2, 0.5f, 3, out_dtype="uint8", rounding="TONEVEN")
+})";
+    const auto said = command({"compile", folder_ + "/layer.relay", "--target", "llvm -mcpu=haswell", "--explain", "-o",
+                               folder_ + "/layer.so"});
+    ASSERT_EQ(said.code, 0) << said.error;
+    // Winograd's weights are one row of numbers: transformed halves, two to a word, or floats.
+    EXPECT_EQ(said.out.find(" int32[8192] ") != std::string::npos, size <= 28) << said.out;
+  }
+}
+
 TEST_F(QuantizeTest, OneScaleForAWeightLosesMore) {
   save("a.npy", random({4, 3, 8, 8}, 1));
   auto weights = [&](std::vector<std::string> words) {
