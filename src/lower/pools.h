@@ -30,7 +30,7 @@ struct PooledBuffer {
   std::optional<std::set<uint32_t>> conflicts;
 
   bool meets(const PooledBuffer& other) const {
-    if (conflicts) return conflicts->count(other.number) != 0;
+    if (conflicts) return conflicts->contains(other.number);
     return first_use <= other.last_use && other.first_use <= last_use;
   }
 };

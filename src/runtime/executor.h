@@ -89,10 +89,10 @@ class Executor {
     bool set = false;
   };
   struct Call {
-    Kernel kernel;            // none: a special step
-    uint32_t first_argument;  // or the index of the special step
-    bool parallel;
-    bool meet_before;  // barrier before the step; false only between two steps of thread 0
+    Kernel kernel{};              // none: a special step
+    uint32_t first_argument = 0;  // or the index of the special step
+    bool parallel = false;
+    bool meet_before = true;  // barrier before the step; false only between two steps of thread 0
   };
 
   // State for one of the artifact's plans.
