@@ -46,6 +46,7 @@ inline void check(const relay::Module& module, const char* target = "llvm", std:
   for (const auto& m : report->mismatches)
     ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference "
                   << m.reference;
+  EXPECT_EQ(report->ties, 0U);  // these are exact
   EXPECT_LE(report->largest_output_error, 1) << (report->outputs.empty() ? "" : report->outputs[0]);
 }
 inline void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {

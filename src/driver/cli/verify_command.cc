@@ -36,6 +36,9 @@ void print(const VerifyReport& report, const std::string& model) {
                 m.source.empty() ? "" : " of node ", m.source.c_str(), shape_str(m.at).c_str(), m.ours, m.reference,
                 m.largest);
   }
+  if (report.ties > 0)
+    std::printf("%zu elements of kernels' results are whole numbers on the other side of a tie%s\n", report.ties,
+                report.steps_add_up ? ", which is all that the outputs differ by: every kernel and pass agrees" : "");
   if (!report.pass_to_blame.empty())
     std::printf("the optimised graph already differs: pass %s\n", report.pass_to_blame.c_str());
   std::printf("%s: %s (%zu kernels checked)\n", model.c_str(), report.ok() ? "ok" : "MISMATCH", report.steps);
@@ -69,7 +72,9 @@ int verify_model(const VerifyFlags& flags) {
                      {"ok", report->ok()},
                      {"kernels", report->steps},
                      {"outputs", report->outputs},
-                     {"pass_to_blame", report->pass_to_blame}};
+                     {"pass_to_blame", report->pass_to_blame},
+                     {"ties", report->ties},
+                     {"steps_add_up", report->steps_add_up}};
     j["mismatches"] = nlohmann::json::array();
     for (const auto& m : report->mismatches)
       j["mismatches"].push_back({{"kernel", m.kernel},
