@@ -17,10 +17,10 @@ using relay::call;
 using relay::Expr;
 using relay::make_attrs;
 
-inline Expr input(const char* name, std::vector<int64_t> shape, DataType dtype = kFloat32) {
+inline Expr input(const char* name, const std::vector<int64_t>& shape, DataType dtype = kFloat32) {
   return relay::make_var(name, tensor_type(to_shape(shape), dtype));
 }
-inline Expr constant(std::vector<int64_t> shape, uint64_t seed = 7) {
+inline Expr constant(const std::vector<int64_t>& shape, uint64_t seed = 7) {
   return relay::make_constant(random_tensor(kFloat32, shape, seed));
 }
 inline Expr ints(std::vector<int64_t> values) {
@@ -56,8 +56,8 @@ inline void check(std::vector<Expr> inputs, Expr body, std::map<std::string, Ten
   check(relay::Module().with_main(relay::make_function(std::move(inputs), std::move(body))), "llvm", std::move(values));
 }
 
-inline Expr conv(Expr x, int64_t out, int64_t in_per_group, int64_t k, int64_t stride, int64_t pad, int64_t groups = 1,
-                 int64_t dilation = 1) {
+inline Expr conv(const Expr& x, int64_t out, int64_t in_per_group, int64_t k, int64_t stride, int64_t pad,
+                 int64_t groups = 1, int64_t dilation = 1) {
   return call("nn.conv2d", {x, constant({out, in_per_group, k, k})}, make_attrs<relay::Conv2DAttrs>([&](auto& a) {
                 a.strides = {stride, stride};
                 a.padding = {pad, pad, pad, pad};
@@ -67,7 +67,7 @@ inline Expr conv(Expr x, int64_t out, int64_t in_per_group, int64_t k, int64_t s
                 a.kernel_size = std::vector<int64_t>{k, k};
               }));
 }
-inline Expr bias(Expr x, int64_t channels) { return call("add", {x, constant({channels, 1, 1}, 11)}); }
-inline Expr relu(Expr x) { return call("nn.relu", {x}); }
+inline Expr bias(const Expr& x, int64_t channels) { return call("add", {x, constant({channels, 1, 1}, 11)}); }
+inline Expr relu(const Expr& x) { return call("nn.relu", {x}); }
 
 }  // namespace tilewright::driver::testing
