@@ -107,6 +107,8 @@ class Interpreter:
 class Page:
     """What the snippets of one page share: a folder, an interpreter of Python, and a prelude."""
 
+    compiled: dict[str, bytes] = {}  # once for all pages
+
     def __init__(self, page, folder, build):
         self.folder, self.build, self.interpreter = folder, build, None
         self.prelude = ROOT / "tests/docs/preludes" / pathlib.Path(page).stem
@@ -118,8 +120,11 @@ class Page:
         self.environment = {**os.environ, **{name: str(path) + before.get(name, "") for name, path in paths.items()}}
 
         for name in ("model", "resnet18", "minilm"):  # which other pages compile
-            if problem := self.call(["tilewright", "compile", name + ".onnx"]):
-                sys.exit(problem)
+            if name not in self.compiled:
+                if problem := self.call(["tilewright", "compile", name + ".onnx"]):
+                    sys.exit(problem)
+                self.compiled[name] = (folder / (name + ".so")).read_bytes()
+            (folder / (name + ".so")).write_bytes(self.compiled[name])
 
     def run(self, snippet):
         """None, or what went wrong."""
