@@ -29,7 +29,6 @@ import run
 
 sys.path.insert(0, str(run.ROOT / "bench/zoo"))
 
-FOLDER = run.CACHE / "bench/sizes"
 ENGINES = ("ours", "ort", "openvino")
 # name: (file, bounds by the file's names, shape and values of each input by the sizes)
 MODELS = {
@@ -266,12 +265,11 @@ def measure(name, threads, args):
                 found = {}
                 for engine in engines[index % len(engines):] + engines[:index % len(engines)]:
                     found[engine] = workers[engine].ask(shapes=shapes_of(sizes), seed=index, runs=args.runs, output=f"{scratch}/{engine}.npy")
-                errors = {}
+                error = None
                 if "ort" in engines:
-                    wanted = np.load(f"{scratch}/ort.npy")
-                    errors["ours"] = checks.largest_error([np.load(f"{scratch}/ours.npy")], [wanted])
+                    error = checks.largest_error([np.load(f"{scratch}/ours.npy")], [np.load(f"{scratch}/ort.npy")])
                 row["sizes"].append({"sizes": sizes, "ms": {e: found[e]["ms"] for e in engines}, "bind_ms": found["ours"]["bind_ms"],
-                                     "first_ms": found["ours"]["first_ms"], "resident": found["ours"]["resident"], "error": errors.get("ours")})
+                                     "first_ms": found["ours"]["first_ms"], "resident": found["ours"]["resident"], "error": error})
         return row
     finally:
         for worker in workers.values():

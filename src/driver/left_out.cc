@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/left_out.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -20,14 +19,12 @@ Result<Built> naming_left_out_passes(const BuildOptions& options,
   quiet.dump_ir.clear();
   quiet.disabled_passes.clear();
   if (!build(quiet).ok()) return made;
-  std::vector<std::string> needed = options.disabled_passes;
+  std::vector<std::string> needed;
   for (const std::string& pass : options.disabled_passes) {  // those that can be left out are
-    std::vector<std::string> without = needed;
-    std::erase(without, pass);
-    quiet.disabled_passes = options.disabled_passes;
-    std::erase_if(quiet.disabled_passes,
-                  [&](const std::string& p) { return std::count(without.begin(), without.end(), p) != 0; });
-    if (build(quiet).ok()) needed = without;
+    quiet.disabled_passes.push_back(pass);
+    if (build(quiet).ok()) continue;
+    quiet.disabled_passes.pop_back();
+    needed.push_back(pass);
   }
   std::string names;
   for (const std::string& pass : needed) names += format("{}{}", names.empty() ? "" : ", ", pass);

@@ -122,6 +122,10 @@ VerifyOptions with_roundings(VerifyOptions options, const relay::Module& module)
   return options;
 }
 
+double value_of(const relay::Value& v, int64_t i) {
+  return v.is_float() ? v.f[static_cast<size_t>(i)] : static_cast<double>(v.i[static_cast<size_t>(i)]);
+}
+
 // Compares elementwise: |ours - reference| against rtol*|reference| + atol*max|reference| (+ the interpreter's own
 // bound). With the reference's values on both sides of ties, what lies between them is right.
 Comparison compare(const Tensor& ours, const relay::Value& reference, const VerifyOptions& options,
@@ -130,14 +134,11 @@ Comparison compare(const Tensor& ours, const relay::Value& reference, const Veri
   int64_t n = reference.size();
   // Both values may round to different sides.
   const double rtol = options.rtol + 2 * rounding_of(ours.dtype());
-  auto value_of = [](const relay::Value& v, int64_t i) {
-    return v.is_float() ? v.f[static_cast<size_t>(i)] : static_cast<double>(v.i[static_cast<size_t>(i)]);
-  };
-  auto value = [&](int64_t i) { return value_of(reference, i); };
   for (int64_t i = 0; i < n; ++i)
-    if (std::isfinite(value(i))) c.magnitude = std::max(c.magnitude, std::fabs(value(i)));
+    if (const double r = value_of(reference, i); std::isfinite(r)) c.magnitude = std::max(c.magnitude, std::fabs(r));
   for (int64_t i = 0; i < n; ++i) {
-    double r = value(i), x = reference.is_float() ? ours.at_double(i) : static_cast<double>(ours.at_int(i));
+    double r = value_of(reference, i),
+           x = reference.is_float() ? ours.at_double(i) : static_cast<double>(ours.at_int(i));
     if ((std::isnan(r) && std::isnan(x)) || r == x) continue;
     double error = std::fabs(x - r);
     if (low) {
@@ -340,8 +341,7 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
       m.at = unravel(c.at, trace.outputs[k].shape);
       Tensor ours = run.read(trace.outputs[k]);
       m.ours = ours.at_double(c.at);
-      m.reference = expected[k].is_float() ? expected[k].f[static_cast<size_t>(c.at)]
-                                           : static_cast<double>(expected[k].i[static_cast<size_t>(c.at)]);
+      m.reference = value_of(expected[k], c.at);
       report.mismatches.push_back(std::move(m));
     }
   }
