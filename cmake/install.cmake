@@ -30,7 +30,8 @@ if(TARGET tilewright_compiler)
   set_target_properties(tilewright_compiler PROPERTIES EXPORT_NAME compiler)
   install(TARGETS tilewright_compiler EXPORT TilewrightCompiler LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT compiler)
   install(EXPORT TilewrightCompiler NAMESPACE tilewright:: DESTINATION ${tw_package_dir} COMPONENT compiler)
-  # VM programs: the library by itself, and the headers that the compiler's users read as well.
+endif()
+if(TARGET tilewright_vm)  # with the headers that the compiler's users read as well
   set_target_properties(tilewright_vm PROPERTIES EXPORT_NAME vm)
   install(TARGETS tilewright_vm EXPORT TilewrightVm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT vm)
   install(EXPORT TilewrightVm NAMESPACE tilewright:: DESTINATION ${tw_package_dir} COMPONENT vm)

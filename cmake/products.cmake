@@ -86,6 +86,8 @@ if(TILEWRIGHT_COMPILER)
                              $<INSTALL_INTERFACE:include>)
   target_link_libraries(tilewright_compiler PRIVATE tw_lower tw_codegen tw_tune tw_frontend tw_program tw_runtime tw_inputs)
   target_link_options(tilewright_compiler PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/compiler.map)
+endif()
+if(TARGET tw_interpret)
   # VM programs without the compiler (decision 036): their machine, and the interpreter for what has no kernels.
   add_library(tilewright_vm SHARED $<TARGET_OBJECTS:tw_interpret>)
   target_include_directories(tilewright_vm PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>

@@ -30,12 +30,10 @@ Result<Tensor> as_declared(const Tensor& read, const plan::TensorInfo& info) {
 
 }  // namespace
 
-Result<std::vector<Tensor>> run_elsewhere(const Built& built, const std::vector<Tensor>& inputs,
+Result<std::vector<Tensor>> run_elsewhere(const std::string& library,
+                                          const std::vector<std::pair<std::string, Tensor>>& inputs, size_t outputs,
                                           const std::string& command) {
-  const plan::Plan& plan = built.lowered.plan;
   const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-elsewhere"));
-  const std::string library = place.path() + "/model.so";
-  TW_TRY_STATUS(export_library(built, library));
   std::vector<std::string> words;
   std::istringstream split(command);
   for (std::string word; split >> word;) words.push_back(word);
@@ -43,19 +41,31 @@ Result<std::vector<Tensor>> run_elsewhere(const Built& built, const std::vector<
   words.insert(words.end(), {"run", library, "--threads", "1", "--json"});
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::string file = format("{}/input{}.pb", place.path(), i);
-    const std::string bytes = TW_TRY(inputs::write_tensor_proto(plan.inputs[i].name, inputs[i]));
+    const std::string bytes = TW_TRY(inputs::write_tensor_proto(inputs[i].first, inputs[i].second));
     TW_TRY_STATUS(inputs::write_file(file, inputs::bytes_of(bytes)));
-    words.insert(words.end(), {"--input", format("{}=@{}", plan.inputs[i].name, file)});
+    words.insert(words.end(), {"--input", format("{}=@{}", inputs[i].first, file)});
   }
-  const std::string results = place.path() + (plan.outputs.size() == 1 ? "/output.pb" : "/outputs.npz");
+  const std::string results = place.path() + (outputs == 1 ? "/output.pb" : "/outputs.npz");
   words.insert(words.end(), {"--output", results});
   TW_TRY_STATUS(runtime::run_program(words, place.path()));
-  const inputs::NamedTensors read = TW_TRY(inputs::read_tensor_file(results));
-  if (read.size() != plan.outputs.size())
+  std::vector<Tensor> out;
+  for (auto& [name, tensor] : TW_TRY(inputs::read_tensor_file(results))) out.push_back(std::move(tensor));
+  if (out.size() != outputs)
     return Diagnostic(ErrorCode::kBadArtifact,
-                      format("{} outputs came back, and the model has {}", read.size(), plan.outputs.size()));
-  std::vector<Tensor> outputs;
-  for (size_t i = 0; i < read.size(); ++i) outputs.push_back(TW_TRY(as_declared(read[i].second, plan.outputs[i])));
+                      format("{} outputs came back, and the model has {}", out.size(), outputs));
+  return out;
+}
+
+Result<std::vector<Tensor>> run_elsewhere(const Built& built, const std::vector<Tensor>& inputs,
+                                          const std::string& command) {
+  const plan::Plan& plan = built.lowered.plan;
+  const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-elsewhere"));
+  const std::string library = place.path() + "/model.so";
+  TW_TRY_STATUS(export_library(built, library));
+  std::vector<std::pair<std::string, Tensor>> named;
+  for (size_t i = 0; i < inputs.size(); ++i) named.emplace_back(plan.inputs[i].name, inputs[i]);
+  std::vector<Tensor> outputs = TW_TRY(run_elsewhere(library, named, plan.outputs.size(), command));
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = TW_TRY(as_declared(outputs[i], plan.outputs[i]));
   return outputs;
 }
 

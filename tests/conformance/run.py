@@ -120,10 +120,10 @@ def build_runtime(processor):
         print(f"skipped: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not here; ./dev setup --cross installs them")
         return None
     folder = ROOT / f"build-{processor.toolchain}"
-    steps = [["cmake", "--build", str(folder), "--target", "tilewright"]]
+    steps = [["cmake", "--build", str(folder), "--target", "tilewright", "tilewright_vm"]]
     if not (folder / "build.ninja").exists():
         steps.insert(0, ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "--toolchain", str(ROOT / f"cmake/toolchains/{processor.toolchain}.cmake"),
-                         "-DTILEWRIGHT_COMPILER=OFF", "-DTILEWRIGHT_TESTS=OFF"])
+                         "-DTILEWRIGHT_COMPILER=OFF", "-DTILEWRIGHT_VM=ON", "-DTILEWRIGHT_TESTS=OFF"])
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True)
         if done.returncode:
@@ -271,7 +271,6 @@ def main():
         if command is None:
             return SKIPPED
         target = ["--target", CROSS[args.target].target, "--opt-level", str(args.opt_level), "--case-inputs", args.inputs, "--run-with", " ".join(command)]
-    # Another processor has no compiler for VM programs, like C.
     named = "cross" if args.target in CROSS else args.target.split()[0]
     listed = EXPECTED_FAILURES[args.inputs if named == "llvm" and args.inputs != "given" else named]
     results = run_all(args.tool, target, cases, args.jobs, args.seconds)

@@ -101,10 +101,12 @@ Outcome run_case(const fs::path& folder, const BackendLimits& limits) {
   }
   auto target = parse_target(limits.target);
   const bool source = target.ok() && codegen::backend_of(*target).makes_source();
-  if (graph.verdict == "passed" || source || !limits.run_with.empty()) return graph;
+  if (graph.verdict == "passed" || source) return graph;
   double worst = 0;
   for (const auto& set : loaded->sets) {
-    auto error = run_as_program(*loaded, set, limits.target, limits.opt_level, limits.without_compiler);
+    auto error = limits.run_with.empty()
+                     ? run_as_program(*loaded, set, limits.target, limits.opt_level, limits.without_compiler)
+                     : run_as_program_elsewhere(*loaded, set, limits.target, limits.opt_level, limits.run_with);
     if (!error.ok()) {
       Outcome program = from_diagnostic(error.error());
       // Report the graph's verdict unless only a program can run the model.

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "base/work_folder.h"
+#include "driver/run_elsewhere.h"
 #include "driver/vm.h"
 #include "runtime/vm/compiler_hook.h"
 #include "tilewright/compiler.h"
@@ -102,6 +104,36 @@ Result<double> run_as_program(const onnx::BackendCase& test, const onnx::Backend
     if (i >= outputs.size() || !outputs[i]) return differs(data.outputs[i].name, "nothing");
     worst = std::max(worst, TW_TRY(compare(outputs[i], data.outputs[i])));
   }
+  return worst;
+}
+
+Result<double> run_as_program_elsewhere(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
+                                        const std::string& target, int opt_level, const std::string& command) {
+  BuildOptions build;
+  build.opt_level = opt_level;
+  build.target = target;
+  runtime::vm::Program program = TW_TRY(vm_program(test.model, build));
+  TW_TRY_STATUS(make_ready(&program, build));
+  const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-program"));
+  const std::string library = place.path() + "/program.so";
+  TW_TRY_STATUS(export_program(program, "program", library));
+  std::vector<std::pair<std::string, Tensor>> inputs;
+  for (const auto& given : data.inputs) {
+    if (given.is_sequence || given.absent)
+      return Diagnostic(ErrorCode::kUnsupportedModel, "a command has no sequences and no absent values", given.name);
+    inputs.emplace_back(given.name, given.tensor);
+  }
+  std::vector<std::pair<std::string, Tensor>> expected;
+  for (const auto& output : data.outputs) {
+    if (output.absent)
+      return Diagnostic(ErrorCode::kUnsupportedModel, "a command has no absent values", output.name);
+    if (!output.is_sequence) expected.emplace_back(output.name, output.tensor);
+    for (const Tensor& item : output.sequence) expected.emplace_back(output.name, item);
+  }
+  const auto outputs = TW_TRY(run_elsewhere(library, inputs, expected.size(), command));
+  double worst = 0;
+  for (size_t i = 0; i < expected.size(); ++i)
+    worst = std::max(worst, TW_TRY(compare(outputs[i], expected[i].second, expected[i].first)));
   return worst;
 }
 

@@ -11,4 +11,8 @@ namespace tilewright::driver {
 Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
                               const std::string& target, int opt_level, bool without_compiler);
 
+// The same by a command for another processor (run_elsewhere.h), where no compiler is; inputs are tensors.
+Result<double> run_as_program_elsewhere(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
+                                        const std::string& target, int opt_level, const std::string& command);
+
 }  // namespace tilewright::driver
