@@ -47,10 +47,11 @@ tir::Stmt softmax(const SoftmaxProblem& problem, const Operand& input, const Vie
                   const KernelContext& context);
 Cost estimate(const SoftmaxProblem& problem, const Target& target);
 
-// (x - mean) / sqrt(variance + epsilon) over the last dimension; the epilogue applies scale and bias by the index's
-// last element. `rms` omits the mean (x / sqrt(mean(x^2) + epsilon)).
+// (x - mean) / sqrt(variance + epsilon) over the last dimensions, `row_rank` of them; the epilogue applies scale and
+// bias by the index. `rms` omits the mean (x / sqrt(mean(x^2) + epsilon)).
 struct LayerNormProblem {
   std::vector<int64_t> shape;
+  int row_rank = 1;
   double epsilon = 1e-5;
   bool rms = false;
 };

@@ -198,5 +198,44 @@ TEST(LongRows, ChannelsFarFromZeroAreNormalised) {
     for (bool center : {false, true}) check({x}, norm(scale, center), {{"x", values}});
 }
 
+// Channels are one row each where all that is fused lies as densely, else a row of lines.
+TEST(LongRows, ChannelsAreNormalisedOneByOne) {
+  auto norm = [](const Expr& x, int64_t channels) {
+    return call("nn.instance_norm", {x, constant({channels}), constant({channels}, 9)},
+                make_default_attrs<InstanceNormAttrs>());
+  };
+  const std::vector<std::vector<int64_t>> shapes{{2, 3, 7, 5},  {1, 2, 1, 1},     {3, 5, 37},   {1, 4, 3, 4, 9},
+                                                 {1, 2, 6, 16}, {1, 1, 150, 120}, {2, 2, 64, 3}};
+  for (const char* target : kHere)
+    for (const auto& shape : shapes) {
+      SCOPED_TRACE(std::string(target) + " " + shape_str(shape));
+      Expr x = input("x", shape), y = norm(x, shape[1]);
+      check({x}, y, target);
+      check({x}, call("nn.relu", {y}), target);
+      check({x}, call("add", {y, constant({shape.back()}, 5)}), target);
+      Expr r = input("r", shape), c = input("c", {shape[1], 1});
+      check({x, r}, call("add", {r, y}), target);
+      if (shape.size() == 3) check({x, c}, call("multiply", {y, c}), target);
+      check({x}, norm(call("exp", {x}), shape[1]), target);
+      if (shape.size() == 4) check({x}, norm(conv(x, 6, shape[1], 3, 1, 1), 6), target);
+    }
+  Expr x = input("x", {1, 64, 56, 56});
+  auto built = build(Module().with_main(make_function({x}, norm(x, 64))), BuildOptions());
+  ASSERT_TRUE(built.ok());
+  EXPECT_EQ(built->lowered.kernels.size(), 1U);
+}
+
+// Close rows of the result are written as one stretch, whatever tiles and lines are left.
+TEST(LongRows, ChannelsMoveLast) {
+  for (const char* target : kHere)
+    for (DataType t : {kFloat32, kInt64, kFloat16, kUInt8})
+      for (int64_t channels : {3, 20, 64, 70}) {
+        SCOPED_TRACE(t.str() + " " + std::to_string(channels));
+        Expr x = input("x", {2, channels, 29, 71}, t), y = input("y", {29, 71, channels}, t);
+        check({x}, call("transpose", {x}, make_attrs<TransposeAttrs>([](auto& a) { a.axes = {0, 2, 3, 1}; })), target);
+        check({y}, call("transpose", {y}, make_attrs<TransposeAttrs>([](auto& a) { a.axes = {2, 0, 1}; })), target);
+      }
+}
+
 }  // namespace
 }  // namespace tilewright::driver
