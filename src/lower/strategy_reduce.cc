@@ -137,6 +137,26 @@ std::shared_ptr<Choice> arg_reduce(const Problem& p) {
   return choice;
 }
 
+std::shared_ptr<Choice> min_max(const Problem& p) {
+  std::vector<int64_t> shape = p.arg_shape(0);
+  const DataType dtype = p.arg_dtype(0);
+  if (!whole_group(p)) return nullptr;
+  if (shape.empty()) shape = {1};
+  auto choice = std::make_shared<Choice>();
+  choice->parallel = false;
+  choice->cost.bytes = static_cast<double>(topi::product(shape)) * static_cast<double>(dtype.bytes());
+  choice->cost.microseconds = choice->cost.bytes / (p.target.machine.l3_gbps * 1e3);
+  choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+    const topi::View& in = scope.input(static_cast<size_t>(anchor.inputs[0]));
+    const bool dense = anchor.direct() && in.contiguous();
+    const topi::View flat = dense ? topi::flattened(in) : in;
+    return topi::min_max(dense ? flat.shape : shape, dtype,
+                         dense ? topi::view_operand(flat) : scope.anchor_operand(anchor, 0), scope.output(0),
+                         scope.output(1), context);
+  };
+  return choice;
+}
+
 template <bool logarithm>
 std::shared_ptr<Choice> softmax(const Problem& p) {
   if (!p.arg_dtype(0).is_float()) return nullptr;
@@ -222,6 +242,7 @@ constexpr Implementation kReduceImplementations[] = {
     fixed<reduce<topi::ReduceKind::kMax>>("max", "max", 10),
     fixed<reduce<topi::ReduceKind::kMean>>("mean", "mean", 10),
     fixed<reduce<topi::ReduceKind::kMin>>("min", "min", 10),
+    fixed<min_max>("min_max", "min_max", 10),
     fixed<softmax<false>>("nn.fast_softmax", "softmax", 10),
     fixed<instance_norm>("nn.instance_norm", "instance_norm", 10),
     fixed<layer_norm>("nn.layer_norm", "layer_norm", 10),

@@ -20,6 +20,10 @@ tir::Stmt reduce(const ReduceProblem& problem, const Operand& input, const View&
                  const KernelContext& context);
 Cost estimate(const ReduceProblem& problem, const Target& target);
 
+// The minimum and the maximum of all elements, read once; both results are scalars.
+tir::Stmt min_max(const std::vector<int64_t>& shape, DataType dtype, const Operand& input, const View& least,
+                  const View& most, const KernelContext& context);
+
 // Arg-reduction along one axis: index of the first or last extreme. out is an integer view, shaped as above. NaN counts
 // as the extreme.
 struct ArgReduceProblem {

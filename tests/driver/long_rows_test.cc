@@ -225,6 +225,26 @@ TEST(LongRows, ChannelsAreNormalisedOneByOne) {
   EXPECT_EQ(built->lowered.kernels.size(), 1U);
 }
 
+// Both extremes of all elements: less than a vector, less than a piece, pieces and a rest.
+TEST(LongRows, ExtremesAreReadOnce) {
+  for (const char* target : kHere)
+    for (DataType t : {kFloat32, kFloat64, kFloat16, kInt8, kInt64})
+      for (const std::vector<int64_t>& shape :
+           std::vector<std::vector<int64_t>>{{}, {1}, {7}, {3, 37}, {1024}, {2, 5, 411}, {0, 3}}) {
+        SCOPED_TRACE(t.str() + " " + shape_str(shape));
+        Expr x = input("x", shape, t), y = call("min_max", {x});
+        check({x}, make_tuple({make_get(y, 0), make_get(y, 1)}), target);
+      }
+  Expr x = input("x", {2000});
+  Expr y = call("min_max", {x});
+  for (int64_t at : {0, 1023, 1024, 1999}) {
+    Tensor values = Tensor::zeros(kFloat32, {2000});
+    values.set_double(at, at % 2 ? 5 : -5);
+    values.set_double(1999 - at, 7);
+    check({x}, make_tuple({make_get(y, 0), make_get(y, 1)}), {{"x", values}});
+  }
+}
+
 // Close rows of the result are written as one stretch, whatever tiles and lines are left.
 TEST(LongRows, ChannelsMoveLast) {
   for (const char* target : kHere)
