@@ -55,9 +55,9 @@ Cost estimate(const SoftmaxProblem& problem, const Target& target);
 // bias by the index. `rms` omits the mean (x / sqrt(mean(x^2) + epsilon)).
 struct LayerNormProblem {
   std::vector<int64_t> shape;
-  int row_rank = 1;
   double epsilon = 1e-5;
   bool rms = false;
+  int row_rank = 1;
 };
 tir::Stmt layer_norm(const LayerNormProblem& problem, const Operand& input, const View& out, const Epilogue& epilogue,
                      const KernelContext& context);
