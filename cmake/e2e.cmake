@@ -31,6 +31,10 @@ if(TARGET tilewright)
              --tool $<TARGET_FILE:tilewright> --inputs ${inputs} --sample 60)
     set_tests_properties(conformance.${inputs} PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
   endforeach()
+  # A machine without the compiler: whole suite by ./dev conformance --without-compiler.
+  add_test(NAME conformance.without_compiler COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
+           --tool $<TARGET_FILE:tilewright> --without-compiler --sample 15)
+  set_tests_properties(conformance.without_compiler PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
   # Every pool that rounds its sizes up: with free sizes it has to wait for them where a window may be dropped.
   add_test(NAME conformance.free_pools COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
            --tool $<TARGET_FILE:tilewright> --inputs free pool_2d_ceil)

@@ -42,4 +42,7 @@ if(TARGET compile_and_run AND TILEWRIGHT_TESTS)
   set_tests_properties(examples.run_any_batch examples.vm_profile PROPERTIES FIXTURES_REQUIRED example_free_net)
   set_tests_properties(examples.run_any_batch PROPERTIES PASS_REGULAR_EXPRESSION "batch 3: output [^:]+: [-0-9]")
   set_tests_properties(examples.vm_profile PROPERTIES PASS_REGULAR_EXPRESSION "conv2d")
+  if(NOT TILEWRIGHT_SANITIZE)  # whose run time the library would lack
+    add_test(NAME examples.without_compiler COMMAND sh ${CMAKE_SOURCE_DIR}/tests/e2e/without_compiler.sh ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR})
+  endif()
 endif()

@@ -81,11 +81,18 @@ endif()
 
 if(TILEWRIGHT_COMPILER)
   # The compiler as one library; the command line loads it for the verbs that need it.
-  add_library(tilewright_compiler SHARED $<TARGET_OBJECTS:tw_driver>)
+  add_library(tilewright_compiler SHARED $<TARGET_OBJECTS:tw_driver> $<TARGET_OBJECTS:tw_interpret>)
   target_include_directories(tilewright_compiler PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:include>)
   target_link_libraries(tilewright_compiler PRIVATE tw_lower tw_codegen tw_tune tw_frontend tw_program tw_runtime tw_inputs)
   target_link_options(tilewright_compiler PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/compiler.map)
+  # VM programs without the compiler (decision 036): their machine, and the interpreter for what has no kernels.
+  add_library(tilewright_vm SHARED $<TARGET_OBJECTS:tw_interpret>)
+  target_include_directories(tilewright_vm PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+                             $<INSTALL_INTERFACE:include>)
+  target_link_libraries(tilewright_vm PRIVATE tw_frontend tw_program tw_runtime)
+  target_link_options(tilewright_vm PRIVATE -Wl,--gc-sections -static-libstdc++ -static-libgcc -s -Wl,--exclude-libs,ALL
+                      -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/compiler.map)
 endif()
 
 # Decoders of pictures: a library of its own, opened when a program decodes its first picture, each format where its

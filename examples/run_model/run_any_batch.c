@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (tw_vm_load(argv[1], NULL, &vm)) return failed("load");
+  if (tw_vm_num_interpreted(vm) > 0) printf("no compiler is installed here: sizes are interpreted\n");
   for (int a = 2; a < argc; ++a) {
     for (uint64_t i = 0; i < tw_vm_num_inputs(vm); ++i)
       if (set_ones(vm, i, atoll(argv[a]))) return 2;

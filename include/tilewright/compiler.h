@@ -97,10 +97,11 @@ TW_COMPILER_API int32_t tw_compiler_specialize(const char* format, const void* s
                                                const char* target, const char* const* names, const DLTensor* arguments,
                                                uint64_t count, const char* output, uint8_t* by_value);
 /* Computes one region of a VM program on these arguments without compiling it; `give` receives its results in order,
- * and by_value is as above. Error 104: a region that can be compiled is too much work for that. */
+ * and by_value is as above. Error 104: a region that can be compiled is too much work for that; never if however_long
+ * is 1. libtilewright_vm.so has this, too. */
 TW_COMPILER_API int32_t tw_compiler_evaluate(const char* format, const void* source, uint64_t source_bytes,
                                              const char* const* names, const tw_text_tensor* arguments, uint64_t count,
-                                             uint8_t* by_value,
+                                             int32_t however_long, uint8_t* by_value,
                                              void (*give)(void* context, const tw_text_tensor* result), void* context);
 /* "error[E202 UnsupportedOp]: where: message\n  hint: ..." of this thread's last failed call. */
 TW_COMPILER_API const char* tw_compiler_last_error_message(void);

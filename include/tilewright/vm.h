@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* VM programs from C and C++: models with free sizes (`batch`, `length`) or control flow, which `tilewright compile`
- * and tilewright::compile write as a VM program. Kernels are compiled for the sizes that a run meets and kept, so this
- * is part of the compiler library (link tilewright::compiler).
+ * and tilewright::compile write as a VM program. Link tilewright::vm (libtilewright_vm.so): kernels are compiled for
+ * the sizes that a run meets, and kept, where the compiler's library is installed beside it or on the system's search
+ * path; elsewhere such sizes are interpreted, slowly. tilewright::compiler has all of this, too.
  *
  *   tilewright::VirtualMachine vm("minilm.so");
  *   vm.set_input("input_ids", ids, {3, 21});      // std::vector<int64_t> ids, or a pointer
@@ -70,6 +71,8 @@ TW_COMPILER_API int32_t tw_vm_get_output_item(const tw_vm* vm, uint64_t index, u
 TW_COMPILER_API int32_t tw_vm_profile(tw_vm* vm, const char* form, const char** text);
 /* Regions compiled since it was loaded. */
 TW_COMPILER_API uint64_t tw_vm_num_compiled(const tw_vm* vm);
+/* Regions of sizes that only a run supplies, where no compiler is found: they are interpreted. */
+TW_COMPILER_API uint64_t tw_vm_num_interpreted(const tw_vm* vm);
 
 #ifdef __cplusplus
 }
@@ -182,6 +185,7 @@ class VirtualMachine {
     return text;
   }
   uint64_t compiled() const { return tw_vm_num_compiled(vm_.get()); }
+  uint64_t interpreted() const { return tw_vm_num_interpreted(vm_.get()); }
 
  private:
   struct Free {

@@ -36,9 +36,10 @@ constexpr const char* kCompilerVerbs[] = {"compile", "verify",    "inspect", "op
 constexpr const char* kServeTrials = "serve-trials";  // internal: started by `tune`
 // Served by a small separate program, which can be deployed to devices on its own.
 constexpr const char* kSessionVerbs[] = {"rpc-server", "rpc-tracker", "token"};
-constexpr const char* kLibrary = "libtilewright_compiler.so";
 
 }  // namespace
+
+const char* const kCompilerLibrary = "libtilewright_compiler.so";
 
 std::string own_folder() {
   char path[PATH_MAX];
@@ -73,16 +74,15 @@ Diagnostic become_session_program(char** argv) {
           "put it beside this one"};
 }
 
-Result<void*> compiler_symbol(const char* name, const std::string& user) {
-  std::string why;
+Result<void*> library_symbol(const char* file, const char* name, std::string* why) {
   // Beside the program (a build folder), then in an installation's lib, then on the system's search path.
-  for (const std::string& place : {own_folder() + kLibrary, own_folder() + "../lib/" + kLibrary,
-                                   own_folder() + "../lib/x86_64-linux-gnu/" + kLibrary, std::string(kLibrary)}) {
+  for (const std::string& place : {own_folder() + file, own_folder() + "../lib/" + file,
+                                   own_folder() + "../lib/x86_64-linux-gnu/" + file, std::string(file)}) {
     if (place.find('/') != std::string::npos && access(place.c_str(), R_OK) != 0) continue;
     void* library = dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
       const char* error = dlerror();
-      why = error ? error : "";
+      *why = error ? error : "";
       continue;
     }
     // The library stays loaded until the process ends.
@@ -90,13 +90,19 @@ Result<void*> compiler_symbol(const char* name, const std::string& user) {
       clean_up_when_interrupted(reinterpret_cast<void (*)()>(clean));
     void* entry = dlsym(library, name);
     if (!entry)
-      return Diagnostic(ErrorCode::kLinkFailed, format("the compiler library has no '{}'", name), place,
+      return Diagnostic(ErrorCode::kLinkFailed, format("the library has no '{}'", name), place,
                         "install matching versions");
     return entry;
   }
+  return static_cast<void*>(nullptr);
+}
+
+Result<void*> compiler_symbol(const char* name, const std::string& user) {
+  std::string why;
+  if (void* entry = TW_TRY(library_symbol(kCompilerLibrary, name, &why))) return entry;
   return Diagnostic(ErrorCode::kLinkFailed,
                     format("'{}' needs the compiler, which is not installed here: {}", user, why), {},
-                    format("put {} beside the program or into ../lib", kLibrary));
+                    format("put {} beside the program or into ../lib", kCompilerLibrary));
 }
 
 Result<int> call_compiler(int argc, const char* const* argv) {

@@ -12,12 +12,12 @@
 #include "base/format.h"
 #include "base/read_whole.h"
 #include "cli/model_run.h"
+#include "cli/program_support.h"
 #include "cli/verbs.h"
 #include "inputs/file.h"
 #include "inputs/input_spec.h"
 #include "runtime/cpu.h"
 #include "runtime/profile.h"
-#include "runtime/vm/compiler_hook.h"
 
 namespace tilewright::cli {
 namespace {
@@ -198,17 +198,15 @@ Result<int> run_program(const RunOptions& o, const Model& model) {
   const double begin = now_ms();
   auto artifact = TW_TRY(runtime::Artifact::load(o.model.model));
   auto program = TW_TRY(runtime::vm::program_of(artifact));
+  const ProgramSupport support = TW_TRY(support_for(*program));
   runtime::vm::Specialize specialize;
-  if (auto function = compiler_symbol("tw_compiler_specialize", "run"); function.ok())
-    specialize = runtime::vm::specialize_with(program, reinterpret_cast<runtime::vm::SpecializeFunction>(*function),
-                                              reinterpret_cast<runtime::vm::MessageFunction>(
-                                                  TW_TRY(compiler_symbol("tw_compiler_last_error_message", "run"))));
+  if (support.specialize) specialize = runtime::vm::specialize_with(program, support.specialize, support.message);
   runtime::vm::SpecializedOptions options;
   options.threads = o.model.threads;
-  if (auto function = compiler_symbol("tw_compiler_evaluate", "run"); function.ok())
-    options.evaluate = runtime::vm::evaluate_with(program, reinterpret_cast<runtime::vm::EvaluateFunction>(*function),
-                                                  reinterpret_cast<runtime::vm::MessageFunction>(TW_TRY(
-                                                      compiler_symbol("tw_compiler_last_error_message", "run"))));
+  if (support.evaluate) options.evaluate = runtime::vm::evaluate_with(program, support.evaluate, support.message);
+  if (support.evaluate && !support.specialize && program->open_regions() > 0)
+    std::fprintf(stderr,
+                 "note: the compiler is not installed here: what waits for sizes is interpreted, which is slow\n");
   auto runner = TW_TRY(runtime::vm::ProgramRunner::create(program, specialize, options));
   const LoadReport start{now_ms() - begin, o.model.threads > 0 ? o.model.threads : runtime::default_thread_count()};
   std::vector<inputs::InputInfo> infos;

@@ -34,6 +34,10 @@ std::vector<std::string> all_verbs();
 Result<int> call_compiler(int argc, const char* const* argv);
 // Looks up a function of that library for `user` (a verb). Errors: LinkFailed.
 Result<void*> compiler_symbol(const char* name, const std::string& user);
+// A function of one of the project's libraries, which stays open; null, and why, where it is not installed. Errors:
+// LinkFailed (no such function: another version).
+Result<void*> library_symbol(const char* file, const char* name, std::string* why);
+extern const char* const kCompilerLibrary;
 extern const char* const kCompilerVerbsHelp;
 std::string own_folder();  // the program's folder, with a slash
 

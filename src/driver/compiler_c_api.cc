@@ -16,7 +16,6 @@
 #include "driver/vm.h"
 #include "runtime/c_support.h"
 #include "runtime/dltensor.h"
-#include "runtime/vm/text_view.h"
 #include "tilewright/compiler.h"
 
 namespace {
@@ -95,21 +94,6 @@ Status specialize(const char* format, const onnx::SharedBytes& source, const cha
   return driver::export_library_and_release(&built, output, driver::loadable_form(built.target));
 }
 
-Status evaluate(const char* format, const onnx::SharedBytes& source, const char* const* names,
-                const tw_text_tensor* arguments, uint64_t count, uint8_t* by_value,
-                void (*give)(void* context, const tw_text_tensor* result), void* context) {
-  std::map<std::string, Tensor> values;
-  for (uint64_t i = 0; i < count; ++i) values[names[i]] = TW_TRY(runtime::vm::tensor_of(arguments[i]));
-  std::vector<std::string> used;
-  auto results = TW_TRY(driver::evaluate_region(format, source, values, &used));
-  for (uint64_t i = 0; i < count; ++i) by_value[i] = std::find(used.begin(), used.end(), names[i]) != used.end();
-  for (const Tensor& t : results) {
-    const runtime::vm::TextView view(t);
-    give(context, &view.tensor());
-  }
-  return Ok{};
-}
-
 // A process that keeps specialising would accumulate free pages between live allocations: 6 KB per compilation.
 void give_back_memory() {
 #ifdef __GLIBC__
@@ -137,25 +121,11 @@ int32_t tw_compiler_specialize(const char* format, const void* source, uint64_t 
   });
 }
 
-int32_t tw_compiler_evaluate(const char* format, const void* source, uint64_t source_bytes, const char* const* names,
-                             const tw_text_tensor* arguments, uint64_t count, uint8_t* by_value,
-                             void (*give)(void* context, const tw_text_tensor* result), void* context) {
-  return guarded([&] {
-    onnx::SharedBytes bytes{{static_cast<const std::byte*>(source), static_cast<size_t>(source_bytes)}, nullptr};
-    return evaluate(format, bytes, names, arguments, count, by_value, give, context);
-  });
-}
-
 int32_t tw_compiler_compile_ir(const char* ir, const char* output) {
   return guarded([&]() -> Status {
     if (!ir || !output) return Diagnostic(ErrorCode::kInvalidArgument, "the IR's or the output's path is null");
     return driver::compile_ir_file(ir, output);
   });
-}
-
-const char* tw_compiler_last_error_message(void) { return runtime::last_error_text(); }
-int32_t tw_compiler_last_error(tw_error_info* out) {
-  return guarded([&] { return runtime::last_error_parts(out); });
 }
 
 void tw_compiler_remove_work_folders(void) { remove_work_folders(); }

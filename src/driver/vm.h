@@ -44,8 +44,6 @@ Status compile_onnx(const std::string& path, const std::string& output, const Bu
 // Compiles regions whose arguments have fixed shapes ahead of time, so that they run without a compiler. Errors: those
 // of export_library.
 Status make_ready(runtime::vm::Program* program, const BuildOptions& options);
-// Whether running the program needs the compiler.
-bool needs_compiler(const runtime::vm::Program& program);
 
 // Writes the program as an artifact, atomically. Errors: CannotWrite, LinkFailed.
 Status export_program(const runtime::vm::Program& program, const std::string& name, const std::string& path);
@@ -55,16 +53,5 @@ Status export_program(const runtime::vm::Program& program, const std::string& na
 Result<Built> build_region(const std::string& format, const onnx::SharedBytes& source,
                            const std::map<std::string, Tensor>& arguments, const BuildOptions& options,
                            std::vector<std::string>* by_value);
-
-// A region's module for arguments of these shapes. Errors: those of the import.
-Result<relay::Module> region_module(const std::string& format, const onnx::SharedBytes& source,
-                                    const std::map<std::string, Tensor>& arguments);
-
-// Evaluates a region on these arguments with the reference interpreter, without compiling. `by_value` receives the
-// arguments whose values the import needed. Errors: those of import and evaluation; LimitExceeded if a compilable
-// region would take more than some milliseconds.
-Result<std::vector<Tensor>> evaluate_region(const std::string& format, const onnx::SharedBytes& source,
-                                            const std::map<std::string, Tensor>& arguments,
-                                            std::vector<std::string>* by_value);
 
 }  // namespace tilewright::driver

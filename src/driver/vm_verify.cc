@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "driver/vm.h"
+#include "interpret/region.h"
 #include "runtime/vm/compiler_hook.h"
 #include "tilewright/compiler.h"
 
@@ -23,8 +24,10 @@ Status verify_region(const Program& program, size_t index, std::span<const Tenso
   VerifyOptions of_region = options;
   of_region.inputs = values;
   of_region.expected.clear();
-  auto found = TW_TRY(verify_module(
-      TW_TRY(region_module(region.format, {std::as_bytes(std::span(*source)), source}, values)), of_region));
+  std::vector<std::string> by_value;
+  const relay::Module module =
+      TW_TRY(interpret::region_module(region.format, {std::as_bytes(std::span(*source)), source}, values, &by_value));
+  auto found = TW_TRY(verify_module(module, of_region));
   report->steps += found.steps;
   report->ties += found.ties;
   if (!found.steps_add_up)

@@ -26,10 +26,10 @@ class Weight {
   uint64_t bytes() const { return bytes_; }
   uint64_t content_hash() const { return hash_ != 0 ? hash_ : hash_of(source_); }
   Tensor tensor() const { return pack_ ? pack_(source_) : source_; }
-  // Equal dtype, shape and bytes.
+  // Equal dtype and bytes, of whatever shape.
   bool operator==(const Weight& other) const {
     const Tensor a = tensor(), b = other.tensor();
-    return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+    return a.dtype() == b.dtype() && a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
   }
 
  private:

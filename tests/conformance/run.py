@@ -9,6 +9,7 @@
     tests/conformance/run.py --target aarch64       the same for another processor (riscv64, riscv64v, arm, i686), whose runtime is
                                                     built with its toolchain file (docs/cross.md) and run by qemu-user
     tests/conformance/run.py --inputs free          the same with inputs of free sizes (constant: compiled in); --opt-level N
+    tests/conformance/run.py --without-compiler     the same as programs on a machine without the compiler (docs/vm.md)
     tests/conformance/run.py --sample 20            every 20th of them
     tests/conformance/run.py --update               renews expected_failures.txt (refuses to add to it; --accept-new adds)
     tests/conformance/run.py --write                renews the table of docs/conformance.md
@@ -242,6 +243,7 @@ def main():
     parser.add_argument("--target", default="llvm", help="what is compiled for: a target, or " + ", ".join(CROSS))
     parser.add_argument("--opt-level", type=int, default=3)
     parser.add_argument("--inputs", choices=("given", "free", "constant"), default="given", help="with free sizes, or compiled in")
+    parser.add_argument("--without-compiler", action="store_true", help="as programs where no compiler is")
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="every N-th case")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=int, help="limit of one case (30, in an emulator 180)")
@@ -262,6 +264,8 @@ def main():
     if args.sample > 1:
         cases = {group: folders[::args.sample] for group, folders in cases.items()}
     target = ["--target", args.target, "--opt-level", str(args.opt_level), "--case-inputs", args.inputs]
+    if args.without_compiler:
+        target.append("--without-compiler")
     if args.target in CROSS:
         command = build_runtime(CROSS[args.target])
         if command is None:
@@ -294,7 +298,7 @@ def main():
         print(f"NEW FAILURE {name}: {wrong[name][0]}: {wrong[name][1][:200]}")
     if late:
         print(f"{len(late)} listed cases pass now ({', '.join(late[:5])} ...): run with --update to take them off the list")
-    if args.write and not args.words and args.sample == 1 and args.target == "llvm" and args.opt_level == 3 and args.inputs == "given":
+    if args.write and not args.words and not args.without_compiler and args.sample == 1 and args.target == "llvm" and args.opt_level == 3 and args.inputs == "given":
         write_document(cases, results)
     print(f"{len(right)} passed, {len(wrong)} not ({len(new)} of them new)")
     return 1 if new or late else 0

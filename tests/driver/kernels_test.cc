@@ -285,5 +285,23 @@ TEST(Kernels, OtherTargets) {
   }
 }
 
+// The last product of a language model: a table whose rows are looked up, too. Both read the same bytes.
+TEST(Kernels, ATableOfWordsIsStoredOnce) {
+  constexpr int64_t kWords = 16421, kWidth = 256;  // above 16 MiB, the last tile of rows is partial
+  for (const char* target : {"llvm", "llvm -mcpu=haswell"}) {
+    const Expr table = constant({kWords, kWidth}), word = input("word", {1}, kInt64), scale = input("scale", {1, kWidth});
+    const Expr row = call("take", {table, word}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
+    const Expr logits = call("nn.dense", {call("multiply", {row, scale}), table},
+                             make_attrs<relay::DenseAttrs>([](auto&) {}));
+    const auto module = relay::Module().with_main(relay::make_function({word, scale}, logits));
+    check(module, target, {{"word", Tensor::from<int64_t>(kInt64, {1}, std::vector<int64_t>{kWords - 1})}});
+    BuildOptions options;
+    options.target = target;
+    auto built = build(module, options);
+    ASSERT_TRUE(built.ok()) << built.error().str();
+    EXPECT_LT(built->lowered.plan.params_bytes, 4 * kWords * kWidth + 4096) << target;
+  }
+}
+
 }  // namespace
 }  // namespace tilewright::driver

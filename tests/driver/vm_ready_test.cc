@@ -39,7 +39,7 @@ class ReadyProgramTest : public ::testing::Test {
 TEST_F(ReadyProgramTest, ControlFlowOverFixedShapesNeedsNoCompiler) {
   const auto ready = compiled("steps.onnx");
   ASSERT_TRUE(ready);
-  EXPECT_FALSE(driver::needs_compiler(*ready));
+  EXPECT_TRUE(ready->runs_alone());
   EXPECT_TRUE(ready->shared.empty()) << "weights are in the kernels' libraries";
   auto alone = ProgramRunner::create(ready, {}, {});
   ASSERT_TRUE(alone.ok()) << alone.error().str();
@@ -47,7 +47,7 @@ TEST_F(ReadyProgramTest, ControlFlowOverFixedShapesNeedsNoCompiler) {
   auto made = driver::vm_program(TW_TEST_DATA "/onnx/steps.onnx", {});
   ASSERT_TRUE(made.ok()) << made.error().str();
   const auto late = std::make_shared<const Program>(std::move(*made));
-  EXPECT_TRUE(driver::needs_compiler(*late));
+  EXPECT_FALSE(late->runs_alone());
   auto compiling = ProgramRunner::create(
       late, runtime::vm::specialize_with(late, tw_compiler_specialize, tw_compiler_last_error_message), {});
   ASSERT_TRUE(compiling.ok());
@@ -70,7 +70,7 @@ TEST_F(ReadyProgramTest, ControlFlowOverFixedShapesNeedsNoCompiler) {
 TEST_F(ReadyProgramTest, AnInputThatChoosesNeedsNoCompiler) {
   const auto ready = compiled("switched.onnx");
   ASSERT_TRUE(ready);
-  EXPECT_FALSE(driver::needs_compiler(*ready));
+  EXPECT_TRUE(ready->runs_alone());
   auto alone = ProgramRunner::create(ready, {}, {});
   ASSERT_TRUE(alone.ok()) << alone.error().str();
   Tensor x(kFloat32, {2, 4});
@@ -93,7 +93,7 @@ TEST_F(ReadyProgramTest, AnInputThatChoosesNeedsNoCompiler) {
 TEST_F(ReadyProgramTest, FreeSizesStillNeedTheCompiler) {
   const auto program = compiled("free_sizes.onnx");
   ASSERT_TRUE(program);
-  EXPECT_TRUE(driver::needs_compiler(*program));
+  EXPECT_FALSE(program->runs_alone());
 }
 
 TEST_F(ReadyProgramTest, DamagedKernelsAreAnError) {

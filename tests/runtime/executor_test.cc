@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -338,7 +339,9 @@ std::map<std::string, int64_t> sleeps_of_others() {
 
 TEST_F(ExecutorTest, LittleWorkWakesNoOtherThread) {
   constexpr int kRuns = 300;
-  auto slept = [&](bool parallel, double predicted_us) {
+  // In one round of runs, or in the first of many with more than `wanted`: on a busy machine the other thread may not
+  // even get to sleep in one.
+  auto slept = [&](bool parallel, double predicted_us, int64_t wanted) {
     ArtifactSource source = small_model();
     for (auto& step : source.plan.steps) step.parallel = parallel, step.predicted_us = predicted_us;
     load(source);
@@ -347,18 +350,23 @@ TEST_F(ExecutorTest, LittleWorkWakesNoOtherThread) {
     auto e = *Executor::create(artifact_, {2, /*spin_us=*/0});
     EXPECT_TRUE(e->set_input(0, &view).ok());
     EXPECT_TRUE(e->run().ok());
-    const std::map<std::string, int64_t> before = sleeps_of_others();
-    for (int i = 0; i < kRuns; ++i) EXPECT_TRUE(e->run().ok());
-    EXPECT_EQ(output(*e), expected(x));
-    // A joined thread may be listed for a while: only what is there at the end counts.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     int64_t slept = 0;
-    for (const auto& [id, count] : sleeps_of_others()) slept += count - (before.count(id) ? before.at(id) : 0);
+    do {
+      const std::map<std::string, int64_t> before = sleeps_of_others();
+      for (int i = 0; i < kRuns; ++i) EXPECT_TRUE(e->run().ok());
+      EXPECT_EQ(output(*e), expected(x));
+      slept = 0;
+      // A joined thread may be listed for a while: only what is there at the end counts.
+      for (const auto& [id, count] : sleeps_of_others()) slept += count - (before.count(id) ? before.at(id) : 0);
+    } while (slept <= wanted && std::chrono::steady_clock::now() < end);
     return slept;
   };
-  EXPECT_GT(slept(true, 100), kRuns / 10);
-  EXPECT_GT(slept(true, 0), kRuns / 10) << "a time that nobody predicted may be long";
-  EXPECT_LT(slept(true, 1), kRuns / 10);
-  EXPECT_LT(slept(false, 100), kRuns / 10);
+  constexpr int64_t kSome = kRuns / 10;
+  EXPECT_GT(slept(true, 100, kSome), kSome);
+  EXPECT_GT(slept(true, 0, kSome), kSome) << "a time that nobody predicted may be long";
+  EXPECT_LT(slept(true, 1, -1), kSome);
+  EXPECT_LT(slept(false, 100, -1), kSome);
 }
 
 TEST_F(ExecutorTest, ProfileHasEveryStep) {

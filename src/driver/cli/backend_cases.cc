@@ -91,8 +91,10 @@ Outcome run_case(const fs::path& folder, const BackendLimits& limits) {
   const bool texts = std::any_of(graph_inputs.begin(), graph_inputs.end(),
                                  [](const auto& i) { return i.type.elem && i.type.elem->is_string(); });
   Outcome graph{"unsupported", "inputs are texts"};
-  if (limits.inputs == "free") {
-    free_sizes(&loaded->model.graph);
+  if (limits.inputs == "free") free_sizes(&loaded->model.graph);
+  if (limits.without_compiler) {
+    graph.detail = "without the compiler";
+  } else if (limits.inputs == "free") {
     graph.detail = "sizes are free";
   } else if (!texts) {
     graph = run_as_graph(*loaded, limits);
@@ -102,7 +104,7 @@ Outcome run_case(const fs::path& folder, const BackendLimits& limits) {
   if (graph.verdict == "passed" || source || !limits.run_with.empty()) return graph;
   double worst = 0;
   for (const auto& set : loaded->sets) {
-    auto error = run_as_program(*loaded, set, limits.target, limits.opt_level);
+    auto error = run_as_program(*loaded, set, limits.target, limits.opt_level, limits.without_compiler);
     if (!error.ok()) {
       Outcome program = from_diagnostic(error.error());
       // Report the graph's verdict unless only a program can run the model.

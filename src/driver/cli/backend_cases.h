@@ -14,6 +14,7 @@ struct BackendLimits {
   std::string target = "llvm";  // the target; only llvm for this machine also covers VM programs
   std::string run_with;         // VerifyOptions::run_with
   int opt_level = 3;
+  bool without_compiler = false;  // each case as a program: kernels of fixed regions, the others interpreted
   std::string inputs =
       "given";  // as the model has them; "free": without sizes, as a VM program; "constant": compiled in
 };

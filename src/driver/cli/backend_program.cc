@@ -72,19 +72,22 @@ Result<double> compare(const Value& ours, const onnx::CaseValue& expected) {
 }  // namespace
 
 Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
-                              const std::string& target, int opt_level) {
+                              const std::string& target, int opt_level, bool without_compiler) {
   BuildOptions build;
   build.opt_level = opt_level;
   build.target = target;
   auto program = std::make_shared<runtime::vm::Program>(TW_TRY(vm_program(test.model, build)));
+  if (without_compiler) TW_TRY_STATUS(make_ready(program.get(), build));
   // Serialised and read back, like a program from a file.
   const std::string written = runtime::vm::write_program(*program);
   *program = TW_TRY(runtime::vm::read_program(std::as_bytes(std::span(written))));
   runtime::vm::SpecializedOptions options;
   options.threads = 1;
   options.evaluate = runtime::vm::evaluate_with(program, tw_compiler_evaluate, tw_compiler_last_error_message);
-  auto runner = TW_TRY(runtime::vm::ProgramRunner::create(
-      program, runtime::vm::specialize_with(program, tw_compiler_specialize, tw_compiler_last_error_message), options));
+  runtime::vm::Specialize specialize;
+  if (!without_compiler)
+    specialize = runtime::vm::specialize_with(program, tw_compiler_specialize, tw_compiler_last_error_message);
+  auto runner = TW_TRY(runtime::vm::ProgramRunner::create(program, specialize, options));
   std::vector<Value> inputs;
   for (const auto& spec : program->inputs) {
     auto given =

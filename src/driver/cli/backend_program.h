@@ -7,8 +7,8 @@ namespace tilewright::driver {
 
 // The largest error relative to the tolerance (1e-3 relative, 1e-7 absolute, as in the ONNX test runner); strings,
 // lengths and absence must be equal. Errors: those of compiling and running, AccuracyExceeded for differences other
-// than in numbers.
+// than in numbers. `without_compiler`: regions of fixed sizes are compiled before the run, the others interpreted.
 Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
-                              const std::string& target, int opt_level);
+                              const std::string& target, int opt_level, bool without_compiler);
 
 }  // namespace tilewright::driver

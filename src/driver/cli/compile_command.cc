@@ -87,7 +87,8 @@ int write_program(const Flags& flags, std::optional<runtime::vm::Program> progra
                      {"kind", "vm"},
                      {"target", program->target},
                      {"outputs", program->outputs},
-                     {"needs_compiler", needs_compiler(*program)}};
+                     {"open_regions", program->open_regions()},
+                     {"runs_alone", program->runs_alone()}};
     for (const auto& t : program->inputs)
       j["inputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
     std::printf("%s\n", j.dump(2).c_str());
@@ -111,15 +112,16 @@ int write_program(const Flags& flags, std::optional<runtime::vm::Program> progra
   part(regions, "compiled when sizes are first met");
   part(ready, "with kernels");
   part(evaluated, "evaluated");
-  if (!needs_compiler(*program)) parts += format("{}no compiler is needed where it runs", parts.empty() ? "" : ": ");
+  if (program->runs_alone()) parts += format("{}the runtime alone runs it", parts.empty() ? "" : ": ");
   std::printf("%s\n", parts.c_str());
   const bool free = std::any_of(program->inputs.begin(), program->inputs.end(), [](const auto& t) {
     return std::any_of(t.shape.begin(), t.shape.end(), [](int64_t d) { return d < 0; });
   });
-  if (free && needs_compiler(*program))
+  if (program->open_regions() > 0)
     std::printf(
-        "note: the compiler is needed where it runs; --bound NAME=LOW..HIGH for each free size makes a library "
-        "that needs none\n");
+        "note: sizes are compiled where the program meets them; without the compiler there, libtilewright_vm.so "
+        "interprets them, which is slow%s\n",
+        free ? "; --bound NAME=LOW..HIGH for each free size makes a library that needs neither" : "");
   if (flags.explain) {
     for (const auto& t : program->inputs)
       if (std::any_of(t.shape.begin(), t.shape.end(), [](int64_t d) { return d < 0; }))
@@ -226,7 +228,7 @@ void note_bounds(const std::vector<Bound>& usual) {
   for (const Bound& b : usual) others += format("{}--bound {}=LOW..HIGH", others.empty() ? "" : " ", b.name);
   std::printf(
       "note: the model leaves %s free, and %s was taken%s; %s takes other bounds%s, --bound none makes a program "
-      "of any size, which needs the compiler where it runs\n",
+      "of any size, which is compiled where it runs\n",
       usual.size() == 1 ? "a size" : "sizes", bounds_str(usual).c_str(),
       few ? ", in few ranges, each of which costs what its largest size does" : "", others.c_str(),
       few ? " and finer ranges" : "");

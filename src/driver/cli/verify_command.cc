@@ -112,6 +112,8 @@ Command add_verify(CLI::App* app) {
   cmd->add_option("--case-inputs", flags->limits.inputs,
                   "Of folders: inputs as the model 'given's them, with 'free' sizes, or 'constant', compiled in")
       ->check(CLI::IsMember({"given", "free", "constant"}));
+  cmd->add_flag("--without-compiler", flags->limits.without_compiler,
+                "Of folders: as programs on a machine without the compiler, where what has no kernels is interpreted");
   cmd->add_option("--time-limit", flags->limits.seconds, "Seconds each folder's process may take; default 60");
   cmd->add_option("--memory-limit", flags->limits.megabytes,
                   "MiB of address space each folder's process may take; default 8192");

@@ -18,6 +18,16 @@ std::string symbol_name(const std::string& param) {
   return out;
 }
 
+// Whether a graph asks if the value is there.
+bool asks_for(const Graph& graph, const std::string& value) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) {
+    if (n.op_type == "OptionalHasElement" && !n.inputs.empty() && n.inputs[0] == value) return true;
+    return std::any_of(n.attributes.begin(), n.attributes.end(), [&](const Attribute& a) {
+      return std::any_of(a.graphs.begin(), a.graphs.end(), [&](const auto& g) { return asks_for(*g, value); });
+    });
+  });
+}
+
 }  // namespace
 
 void Importer::bind_shapes() {
@@ -56,13 +66,14 @@ void Importer::bind_shapes() {
   }
 }
 
-// main's parameter for an input that is not a tensor of known rank: its type is known only at run time. Null for other
-// inputs.
+// main's parameter for an input that is not a tensor of known rank, or may be absent: its type is known only at run
+// time. Null for other inputs.
 Expr Importer::program_input(const ValueInfo& info) {
   const auto kind = info.type.kind;
   const ValueType* tensor = tensor_of(info.type);
-  const bool other =
-      kind == ValueType::kSequence || (kind == ValueType::kOptional && !(tensor && tensor->elem && tensor->shape));
+  const bool other = kind == ValueType::kSequence ||
+                     (kind == ValueType::kOptional &&
+                      (!(tensor && tensor->elem && tensor->shape) || asks_for(model_.graph, info.name)));
   const bool unranked =
       kind == ValueType::kTensor && info.type.elem && !info.type.shape && !options_.shapes.count(info.name);
   if (!programs() || !(other || unranked)) return {};

@@ -46,7 +46,7 @@ Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFun
 
 Evaluate evaluate_with(const std::shared_ptr<const Program>& program, EvaluateFunction function,
                        MessageFunction message) {
-  return [=](size_t index, std::span<const Tensor> arguments) -> Result<Evaluation> {
+  return [=](size_t index, std::span<const Tensor> arguments, bool however_long) -> Result<Evaluation> {
     const Region& region = program->regions[index];
     std::vector<const char*> names;
     std::vector<TextView> views;
@@ -71,7 +71,7 @@ Evaluate evaluate_with(const std::shared_ptr<const Program>& program, EvaluateFu
     const std::string source = program->source_of(index);
     std::vector<uint8_t> by_value(arguments.size(), 0);
     const int32_t code = function(region.format.c_str(), source.data(), source.size(), names.data(), tensors.data(),
-                                  tensors.size(), by_value.data(), give, &results);
+                                  tensors.size(), however_long ? 1 : 0, by_value.data(), give, &results);
     if (code != 0) return Diagnostic(static_cast<ErrorCode>(code), message());
     TW_TRY_STATUS(results.status);
     Evaluation made{std::move(results.tensors), {}};

@@ -13,8 +13,8 @@ using SpecializeFunction = int32_t (*)(const char* format, const void* source, u
 // tw_compiler_evaluate of the same header.
 using EvaluateFunction = int32_t (*)(const char* format, const void* source, uint64_t source_bytes,
                                      const char* const* names, const tw_text_tensor* arguments, uint64_t count,
-                                     uint8_t* by_value, void (*give)(void* context, const tw_text_tensor* result),
-                                     void* context);
+                                     int32_t however_long, uint8_t* by_value,
+                                     void (*give)(void* context, const tw_text_tensor* result), void* context);
 using MessageFunction = const char* (*)();
 
 // Specialisations are exchanged through a temporary file, which is removed before this returns.

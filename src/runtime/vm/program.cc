@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/vm/program.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "base/format.h"
 #include "runtime/vm/host_functions.h"
@@ -42,6 +44,17 @@ std::string free_shape_str(std::span<const int64_t> shape) {
   std::string out;
   for (int64_t d : shape) out += (out.empty() ? "" : "x") + (d < 0 ? std::string("?") : std::to_string(d));
   return out;
+}
+
+size_t Program::open_regions() const {
+  size_t open = 0;
+  for (size_t i = 0; i < regions.size(); ++i) open += is_open(i) ? 1 : 0;
+  return open;
+}
+
+bool Program::runs_alone() const {
+  return open_regions() == 0 &&
+         std::none_of(regions.begin(), regions.end(), [](const Region& r) { return r.format == "evaluate"; });
 }
 
 std::string Program::source_of(size_t region) const {

@@ -60,6 +60,11 @@ struct Program {
   StoredBytes shared;           // contains the regions' pieces: weights are stored once
 
   std::string source_of(size_t region) const;
+  // Whether a region waits for sizes that only a run supplies: it is compiled then, or interpreted without a compiler.
+  bool is_open(size_t region) const { return regions[region].format == "relay" && regions[region].library.empty(); }
+  size_t open_regions() const;
+  // Whether the runtime needs neither compiler nor interpreter for it.
+  bool runs_alone() const;
 };
 
 // Checks a tensor for an input. Errors: ShapeMismatch, DtypeMismatch.

@@ -134,9 +134,11 @@ Result<Specialization> SpecializedFunctions::kernels_for(size_t index, std::span
     return Specialization{ready_[index], {}};
   }
   if (!specialize_)
-    return Diagnostic(ErrorCode::kUnsupportedModel,
-                      "the program has to be compiled for these shapes, and there is no compiler here", {},
-                      "install the compiler beside the runtime, or compile the model for fixed shapes with --shape");
+    return Diagnostic(
+        ErrorCode::kUnsupportedModel, "the program has to be compiled for these shapes, and there is no compiler here",
+        {},
+        "install the compiler, or libtilewright_vm.so, which interprets, beside the runtime; or compile the "
+        "model for fixed shapes with --shape");
   const int64_t begin = trace_ ? now_ns() : 0;
   auto made = TW_TRY(specialize_(index, arguments));
   ++compiled_;
@@ -200,19 +202,37 @@ Status SpecializedFunctions::call(size_t index, std::span<const Value> inputs, s
     if (!inputs[i] || inputs[i]->kind != Object::Kind::kTensor)
       return Diagnostic(ErrorCode::kTypeMismatch, format("'{}' is not a tensor", region.inputs[i]));
   if (region.format != "evaluate") return run_compiled(index, inputs, outputs);
-  const std::vector<Tensor> arguments = tensors_of(inputs);
+  return evaluate(index, tensors_of(inputs), outputs);
+}
+
+Status SpecializedFunctions::evaluate(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs) {
   if (!options_.evaluate)
     return Diagnostic(ErrorCode::kUnsupportedModel,
-                      "the program computes with texts or files, and there is no compiler here", {},
-                      "install the compiler beside the runtime");
-  auto made = TW_TRY(options_.evaluate(index, arguments)).results;
+                      "the program computes with texts or files, and there is no interpreter here", {},
+                      "install libtilewright_vm.so or the compiler beside the runtime");
+  const int64_t begin = trace_ ? now_ns() : 0;
+  auto made = TW_TRY(options_.evaluate(index, arguments, true)).results;
   if (trace_) note(format("evaluate region_{}", index), "", begin);
   if (made.size() != outputs.size())
     return Diagnostic(ErrorCode::kBadArtifact,
                       format("a region makes {} tensors where {} are expected", made.size(), outputs.size()));
-  for (size_t i = 0; i < made.size(); ++i) outputs[i] = make_tensor(std::move(made[i]));
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (!outputs[i] || outputs[i]->kind != Object::Kind::kTensor || made[i].dtype().is_string()) {
+      outputs[i] = make_tensor(std::move(made[i]));
+      continue;
+    }
+    const Tensor& given = outputs[i]->tensor;
+    if (given.dtype() != made[i].dtype() || given.shape() != made[i].shape())
+      return Diagnostic(ErrorCode::kShapeMismatch,
+                        format("a region makes {} {} where {} {} is expected", made[i].dtype().str(),
+                               shape_str(made[i].shape()), given.dtype().str(), shape_str(given.shape())));
+    if (given.bytes() > 0)
+      std::memcpy(const_cast<std::byte*>(given.raw()), made[i].raw(), static_cast<size_t>(given.bytes()));
+  }
   return Ok{};
 }
+
+size_t SpecializedFunctions::interpreted_regions() const { return specialize_ ? 0 : program_->open_regions(); }
 
 Status SpecializedFunctions::run_compiled(size_t index, std::span<const Value> inputs, std::span<Value> outputs) {
   Entry* entry = find_entry(index, inputs);
@@ -220,6 +240,7 @@ Status SpecializedFunctions::run_compiled(size_t index, std::span<const Value> i
     const std::vector<Tensor> arguments = tensors_of(inputs);
     for (const Tensor& t : arguments)
       if (t.dtype().is_string()) return Diagnostic(ErrorCode::kTypeMismatch, "texts cannot be given to compiled code");
+    if (!specialize_ && options_.evaluate && program_->is_open(index)) return evaluate(index, arguments, outputs);
     if (evaluate_early(index, arguments, outputs)) return Ok{};
     entry = TW_TRY(entry_for(index, arguments));
   }
@@ -277,7 +298,7 @@ bool SpecializedFunctions::evaluate_early(size_t index, std::span<const Tensor> 
   int64_t& calls = early_[hash];
   if (calls >= int64_t{options_.evaluate_first} << std::min(kept_of_[index] / 4, 30)) return false;
   const int64_t begin = trace_ ? now_ns() : 0;
-  auto made = options_.evaluate(index, arguments);
+  auto made = options_.evaluate(index, arguments, false);
   if (!made.ok() || made->results.size() != outputs.size()) {
     // If it is invalid, the compiler will report that. What is too much work at these sizes may be little at others.
     if (!made.ok() && made.error().code == ErrorCode::kLimitExceeded) calls = kAlwaysCompiled;

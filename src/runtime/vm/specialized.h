@@ -24,19 +24,21 @@ struct Specialization {
 // Compiles region `index` for these arguments.
 using Specialize = std::function<Result<Specialization>(size_t index, std::span<const Tensor> arguments)>;
 
-// Evaluates region `index` on these arguments without compiling it. LimitExceeded: too much work for that.
+// Evaluates region `index` on these arguments without compiling it. LimitExceeded: too much work for that, unless it is
+// to be evaluated `however_long`.
 struct Evaluation {
   std::vector<Tensor> results;
   std::vector<size_t> by_value;  // as Specialization's
 };
-using Evaluate = std::function<Result<Evaluation>(size_t index, std::span<const Tensor> arguments)>;
+using Evaluate = std::function<Result<Evaluation>(size_t index, std::span<const Tensor> arguments, bool however_long)>;
 
 struct SpecializedOptions {
   int threads = 0;
   size_t keep = 64;  // cached specialisations; least recently used ones are dropped
   uint64_t keep_bytes = uint64_t{64} << 20;
-  Evaluate
-      evaluate;  // for regions of format "evaluate" (text, image files), which fail without it, and for evaluate_first
+  // For regions of format "evaluate" (text, image files), for evaluate_first, and without a compiler for all that have
+  // no kernels.
+  Evaluate evaluate;
   // A cheap region is evaluated instead of compiled for its first calls with the same sizes; the more sizes it is
   // cached for, the more calls. So a region whose sizes change with every call (remaining boxes, a growing text) does
   // not wait for the compiler.
@@ -52,6 +54,8 @@ class SpecializedFunctions : public PackedFunctions {
   Status call(size_t index, std::span<const Value> inputs, std::span<Value> outputs) override;
   size_t compiled() const { return compiled_; }    // since construction
   size_t evaluated() const { return evaluated_; }  // calls evaluated instead of compiled
+  // Regions that are computed by the interpreter only because there is no compiler.
+  size_t interpreted_regions() const;
   // From now on every step of every call is timed and appended here; null: stop.
   void set_trace(std::vector<TraceEvent>* events) { trace_ = events; }
   size_t kept() const { return entries_.size(); }
@@ -71,6 +75,7 @@ class SpecializedFunctions : public PackedFunctions {
   Status run_compiled(size_t index, std::span<const Value> inputs, std::span<Value> outputs);
   // Whether the call was evaluated without compiling.
   bool evaluate_early(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs);
+  Status evaluate(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs);
   void note(std::string name, std::string source, int64_t begin_ns);
 
   std::shared_ptr<const Program> program_;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// VM programs in the compiler library's C interface (tilewright/vm.h).
+// VM programs' C interface (tilewright/vm.h), in the compiler's library and in libtilewright_vm.so.
 #include <algorithm>
 #include <atomic>
 
 #include "base/format.h"
+#include "interpret/find_compiler.h"
 #include "runtime/artifact.h"
 #include "runtime/c_support.h"
 #include "runtime/vm/compiler_hook.h"
@@ -46,9 +47,12 @@ Result<std::unique_ptr<tw_vm>> load(const std::string& path, const tw_vm_options
   if (options.always_compile) chosen.evaluate_first = 0;
   chosen.interrupt = &vm->interrupt;
   chosen.evaluate = runtime::vm::evaluate_with(vm->program, tw_compiler_evaluate, tw_compiler_last_error_message);
-  vm->runner = TW_TRY(runtime::vm::ProgramRunner::create(
-      vm->program, runtime::vm::specialize_with(vm->program, tw_compiler_specialize, tw_compiler_last_error_message),
-      chosen));
+  runtime::vm::Specialize specialize;
+  const interpret::Compiler compiler =
+      vm->program->open_regions() > 0 ? interpret::find_compiler() : interpret::Compiler();
+  if (compiler.specialize)
+    specialize = runtime::vm::specialize_with(vm->program, compiler.specialize, compiler.message);
+  vm->runner = TW_TRY(runtime::vm::ProgramRunner::create(vm->program, specialize, chosen));
   vm->inputs.resize(vm->program->inputs.size());
   for (const TensorSpec& input : vm->program->inputs)
     vm->dtypes.push_back(input.kind == TensorSpec::Kind::kOther ? "sequence or optional" : input.dtype.str());
@@ -272,5 +276,6 @@ int32_t tw_vm_profile(tw_vm* vm, const char* form, const char** text) {
 }
 
 uint64_t tw_vm_num_compiled(const tw_vm* vm) { return vm ? vm->runner->functions().compiled() : 0; }
+uint64_t tw_vm_num_interpreted(const tw_vm* vm) { return vm ? vm->runner->functions().interpreted_regions() : 0; }
 
 }  // extern "C"
