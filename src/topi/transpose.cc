@@ -408,16 +408,20 @@ Stmt deinterleave_copy(const View& in, const View& out, const Epilogue& epilogue
     }
     return allocate(mixed, seq(std::move(body)));
   };
-  std::vector<int64_t> units;
+  // In the order in which `in` lies: the other phase of its rows may be another dimension.
+  std::vector<int> walked;
   for (int d = 0; d + 1 < rank; ++d)
-    if (d != q) units.push_back(in.shape[d]);
+    if (d != q) walked.push_back(d);
+  std::stable_sort(walked.begin(), walked.end(), [&](int a, int b) { return in.strides[a] > in.strides[b]; });
+  std::vector<int64_t> units;
+  for (int d : walked) units.push_back(in.shape[d]);
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index at) {
       Index outer(static_cast<size_t>(rank), make_int(0));
       PrimExpr from = make_int(in.offset), to = make_int(out.offset);
-      for (int d = 0, i = 0; d + 1 < rank; ++d) {
-        if (d == q) continue;
-        outer[d] = at[i++];
+      for (size_t i = 0; i < walked.size(); ++i) {
+        const int d = walked[i];
+        outer[d] = at[i];
         from = from + outer[d] * in.strides[d], to = to + outer[d] * out.strides[d];
       }
       return bind_all({from, to}, [&](Index x) {

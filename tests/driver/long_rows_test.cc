@@ -245,6 +245,18 @@ TEST(LongRows, ExtremesAreReadOnce) {
   }
 }
 
+// Blocks of pixels become channels: the columns of a block are phases of a row.
+TEST(LongRows, BlocksBecomeChannels) {
+  for (const char* target : kHere)
+    for (DataType t : {kFloat32, kInt64, kUInt8})
+      for (auto [block, wide] : {std::pair{2, 40}, {2, 6}, {3, 21}, {4, 36}, {5, 20}, {1, 9}}) {
+        SCOPED_TRACE(t.str() + " " + std::to_string(block));
+        Expr x = input("x", {2, 3, int64_t{block} * 3, int64_t{block} * wide}, t);
+        check({x}, call("nn.space_to_depth", {x}, make_attrs<SubPixelAttrs>([&](auto& a) { a.block_size = block; })),
+              target);
+      }
+}
+
 // Close rows of the result are written as one stretch, whatever tiles and lines are left.
 TEST(LongRows, ChannelsMoveLast) {
   for (const char* target : kHere)
