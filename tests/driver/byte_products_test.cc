@@ -86,6 +86,26 @@ TEST(ByteProducts, ShiftedWeightsAndZeroPointsOfARun) {
   }
 }
 
+// Float32 decides what float64 would, but next to the middle of two integers; at ties, around them, and where sums are
+// more than float32 holds.
+TEST(ByteProducts, BytesOfSumsRoundAsInFloat64) {
+  std::mt19937_64 random(11);
+  for (const char* target : {"llvm", "llvm -mcpu=haswell", "llvm -mcpu=x86-64"})
+    for (double scale : {0.5, 0.25, 1.5, 0.0017, 1.0 / 3, 1e-7, 0x1p-24, 0.00390625 * (1 + 0x1p-30), -0.3, 1e300}) {
+      std::vector<int32_t> sums{INT32_MIN, INT32_MAX, 0, 1, -1, (1 << 24) + 1, -(1 << 24) - 1};
+      for (int k = -300; k < 300; ++k)
+        for (int near : {-1, 0, 1}) {
+          const double at = std::round((k + 0.5) / scale) + near;
+          if (std::fabs(at) < 2e9) sums.push_back(static_cast<int32_t>(at));
+        }
+      for (int i = 0; i < 500; ++i) sums.push_back(static_cast<int32_t>(random() % 4096) - 2048);
+      const auto count = static_cast<int64_t>(sums.size());
+      const Expr x = input("x", {count}, kInt32);
+      for (int zero : {0, 30, 255})
+        check({x}, requantized(x, scale, zero), {{"x", Tensor::from<int32_t>(kInt32, {count}, sums)}}, target);
+    }
+}
+
 TEST(ByteProducts, ConvolutionsOfEveryKind) {
   struct Case {
     int64_t in, out, size, kernel, stride, pad, groups, dilation;

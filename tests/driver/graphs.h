@@ -52,8 +52,9 @@ inline void check(const relay::Module& module, const char* target = "llvm", std:
 inline void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
   check(relay::Module().with_main(relay::make_function(std::move(inputs), std::move(body))), target);
 }
-inline void check(std::vector<Expr> inputs, Expr body, std::map<std::string, Tensor> values) {
-  check(relay::Module().with_main(relay::make_function(std::move(inputs), std::move(body))), "llvm", std::move(values));
+inline void check(std::vector<Expr> inputs, Expr body, std::map<std::string, Tensor> values,
+                  const char* target = "llvm") {
+  check(relay::Module().with_main(relay::make_function(std::move(inputs), std::move(body))), target, std::move(values));
 }
 
 inline Expr conv(const Expr& x, int64_t out, int64_t in_per_group, int64_t k, int64_t stride, int64_t pad,

@@ -129,6 +129,7 @@ Value* KernelEmitter::emit_uncached(const ExprNode* e) {
     }
     case ExprKind::kCast: {
       auto* n = static_cast<const CastNode*>(e);
+      if (Value* bytes = emit_rounded_product(n)) return bytes;
       Value* v = emit(n->value);
       const DataType from = n->value->dtype;
       Value* out = convert(b_, v, from, e->dtype, target_);

@@ -84,6 +84,8 @@ class KernelEmitter {
   V emit_word_of_halves(const tir::CallNode* e);
   V emit_arm_dot4(V sum, V a, V b);
   V emit_choice(const tir::CallNode* e);
+  // Bytes of sums (emit_rounded.cc); null for other casts.
+  V emit_rounded_product(const tir::CastNode* e);
   V splat(V value, int lanes);
   V concat(V a, V b);
   V lane(V vector, int i);
