@@ -17,6 +17,24 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
+// space_to_depth of an input over contiguous views: its blocks' columns are the phases of a stride.
+tir::Stmt separating_blocks(const GroupScope& scope, const topi::KernelContext& context) {
+  const FunctionNode& function = *scope.group().function;
+  if (!is_call_to(function.body, "nn.space_to_depth") || function.params.size() != 1) return {};
+  if (as<CallNode>(function.body)->args[0] != function.params[0]) return {};
+  const auto& attrs = *attrs_as<SubPixelAttrs>(as<CallNode>(function.body)->attrs);
+  const topi::View &in = scope.input(0), &out = scope.output();
+  if (attrs.layout != "NCHW" || !in.contiguous() || !out.contiguous()) return {};
+  const int64_t b = attrs.block_size, high = out.shape[2], wide = out.shape[3];
+  topi::View from = topi::make_view(in.buffer, {in.shape[0], b, b, in.shape[1], high, wide});
+  from.strides = {in.strides[0], in.strides[2], in.strides[3], in.strides[1], b * in.strides[2], b * in.strides[3]};
+  from.offset = in.offset;
+  topi::View to = topi::make_view(out.buffer, from.shape);
+  to.offset = out.offset;
+  if (!topi::is_deinterleaving(from, to)) return {};
+  return topi::deinterleave_copy(from, to, topi::convert_epilogue(out.dtype()), context);
+}
+
 // A copy whose group is reshape, transpose, reshape of an input over contiguous views, where the transpose separates
 // the phases of a stride.
 tir::Stmt deinterleaving_copy(const GroupScope& scope, const topi::KernelContext& context) {
@@ -308,6 +326,7 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
                     (copied_parameter(*group.function) || stores_whole_vectors(graph, group, target));
   choice->emit = [](const GroupScope& scope, const topi::KernelContext& context) {
     if (tir::Stmt copy = transposing_copy(scope, context)) return copy;
+    if (tir::Stmt copy = separating_blocks(scope, context)) return copy;
     if (tir::Stmt copy = deinterleaving_copy(scope, context)) return copy;
     if (tir::Stmt copy = joining_copy(scope, context)) return copy;
     if (tir::Stmt copy = window_copy(scope, context)) return copy;

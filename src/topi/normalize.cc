@@ -96,6 +96,7 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
   const int lanes = context.target->lanes(p.dtype.bits);
   const bool on_stack = extent * static_cast<int64_t>(p.dtype.bytes()) <= kMaxRowBytes;
   const bool keeps_row = on_stack || context.scratch;
+  const bool far = product(p.shape) * static_cast<int64_t>(p.dtype.bytes()) > context.target->machine.l2_bytes;
   const Buffer row = on_stack ? make_buffer("row", p.dtype, extent, Scope::kStack, 64) : context.scratch;
   auto in_row = [&](const PrimExpr& i, int n) { return n == 1 ? i : ramp(i, 1, n); };
   std::vector<int64_t> units(p.shape.begin(), p.shape.end() - 1);
@@ -119,7 +120,7 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
       // Where rows come from memory, pass 2, which otherwise only computes, asks for the next one.
       auto keep_and_fetch = [&](const PrimExpr& i, const PrimExpr& x, const PrimExpr& mask) {
         const PrimExpr first = value(i, 1, {});
-        const LoadNode* from = out.buffer->streamed ? plain_load(first) : nullptr;
+        const LoadNode* from = far ? plain_load(first) : nullptr;
         Stmt put = p.logarithm ? seq({}) : keep(i, x, mask);
         if (!from) return put;
         std::vector<Stmt> all{put};
@@ -158,63 +159,87 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
 
 Stmt layer_norm(const LayerNormProblem& p, const Operand& input, const View& out, const Epilogue& epilogue,
                 const KernelContext& context) {
-  const int64_t extent = p.shape.back();
+  const auto row_begins = p.shape.end() - p.row_rank;
+  const int64_t width = p.shape.back(), extent = product({row_begins, p.shape.end()});
   const int lanes = context.target->lanes(32);
-  const bool keeps_row = extent * 4 <= kMaxRowBytes;
+  // What can be read again as it is needs no copy.
+  const bool computed = !plain_load(as_float32(input(Index(p.shape.size(), make_int(0)), 1, {})));
+  const bool keeps_row = computed && extent * 4 <= kMaxRowBytes;
   Buffer row = keeps_row ? make_buffer("row", kFloat32, extent, Scope::kStack, 64) : Buffer();
-  auto in_row = [&](const PrimExpr& i, int n) { return n == 1 ? i : ramp(i, 1, n); };
-  std::vector<int64_t> units(p.shape.begin(), p.shape.end() - 1);
+  std::vector<int64_t> units(p.shape.begin(), row_begins);
   const PrimExpr count = make_float(static_cast<double>(extent));
   Stmt rows = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index outer) {
-      auto value = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
-        Index index = outer;
+      // A line of the row: its index but for the last dimension, and how many elements of the row precede it.
+      using OfLine = std::function<Stmt(const Index& line, const PrimExpr& first)>;
+      std::function<Stmt(const Index&, const PrimExpr&, const OfLine&)> each_line =
+          [&](const Index& line, const PrimExpr& number, const OfLine& body) -> Stmt {
+        const size_t d = line.size();
+        if (d + 1 == p.shape.size()) return body(line, number * width);
+        return loop("line", p.shape[d], [&](const PrimExpr& i) {
+          Index next = line;
+          next.push_back(i);
+          return each_line(next, number * p.shape[d] + i, body);
+        });
+      };
+      auto lines = [&](const OfLine& body) { return each_line(outer, make_int(0), body); };
+      auto value = [&](const Index& line, const PrimExpr& i, int n, const PrimExpr& mask) {
+        Index index = line;
         index.push_back(i);
         return as_float32(input(index, n, mask));
       };
-      auto keep = [&](PrimExpr i, PrimExpr x, const PrimExpr& mask) {
-        return keeps_row ? store(row, in_row(i, x->dtype.lanes), x, mask) : seq({});
+      auto place = [&](const PrimExpr& i, int n) { return n == 1 ? i : ramp(i, 1, n); };
+      auto kept = [&](const Index& line, const PrimExpr& first, const PrimExpr& i, int n, const PrimExpr& mask) {
+        return keeps_row ? load(row, place(first + i, n), mask) : value(line, i, n, mask);
       };
-      auto kept = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
-        return keeps_row ? load(row, in_row(i, n), mask) : value(i, n, mask);
+      // Adds up f of the row's elements, read for the first time or again.
+      auto add_up = [&](const RowReduction& sum, bool first_time, const std::function<PrimExpr(PrimExpr)>& f) {
+        return lines([&](const Index& line, const PrimExpr& first) {
+          auto keep = [&](const PrimExpr& i, const PrimExpr& x, const PrimExpr& mask) {
+            return keeps_row && first_time ? store(row, place(first + i, x->dtype.lanes), x, mask) : seq({});
+          };
+          return sum.accumulate(
+              [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+                return f(first_time ? value(line, i, n, mask) : kept(line, first, i, n, mask));
+              },
+              keep);
+        });
       };
       // The variance is summed around the mean: a sum of squares would cancel when the mean is large.
       auto normalise = [&](const PrimExpr& mean, const PrimExpr& mean_square) {
         PrimExpr scale = div(make_float(1), intrinsic(Intrinsic::k_sqrt, {mean_square + make_float(p.epsilon)}));
         return bind("scale", scale, [&](PrimExpr scale) {
-          return along_row(lanes, extent, 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
-            Index index = outer;
-            index.push_back(i);
-            PrimExpr x = kept(i, n, mask);
-            if (mean) x = x - broadcast(mean, n);
-            return out.store(index, epilogue(x * broadcast(scale, n), index, mask), mask);
+          return lines([&](const Index& line, const PrimExpr& first) {
+            return along_row(lanes, width, 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
+              PrimExpr x = kept(line, first, i, n, mask);
+              if (mean) x = x - broadcast(mean, n);
+              Index index = line;
+              index.push_back(i);
+              return out.store(index, epilogue(x * broadcast(scale, n), index, mask), mask);
+            });
           });
         });
       };
-      RowReduction sum({ReduceKind::kSum, kFloat32}, lanes, extent),
-          squares({ReduceKind::kSum, kFloat32}, lanes, extent);
+      RowReduction sum({ReduceKind::kSum, kFloat32}, lanes, width), squares({ReduceKind::kSum, kFloat32}, lanes, width);
       if (p.rms) {
-        auto square = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
-          PrimExpr x = kept(i, n, mask);
-          return x * x;
-        };
-        Stmt pass = seq({squares.clear(), squares.accumulate(square)});
-        Stmt fill = keeps_row ? along_row(lanes, extent, 4,
-                                          [&](PrimExpr i, int n, const PrimExpr& mask) {
-                                            return store(row, in_row(i, n), value(i, n, mask), mask);
-                                          })
+        Stmt fill = keeps_row ? lines([&](const Index& line, const PrimExpr& first) {
+          return along_row(lanes, width, 4, [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+            return store(row, place(first + i, n), value(line, i, n, mask), mask);
+          });
+        })
                               : seq({});
+        Stmt pass = seq({squares.clear(), add_up(squares, false, [](const PrimExpr& x) { return x * x; })});
         return squares.scope(seq({fill, pass, bind("mean_square", div(squares.result(), count), [&](PrimExpr m) {
                                     return normalise({}, m);
                                   })}));
       }
-      Stmt pass1 = seq({sum.clear(), sum.accumulate(value, keep)});
+      Stmt pass1 = seq({sum.clear(), add_up(sum, true, [](const PrimExpr& x) { return x; })});
       return sum.scope(seq({pass1, bind("mean", div(sum.result(), count), [&](PrimExpr mean) {
-                              auto square = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
-                                PrimExpr x = kept(i, n, mask) - broadcast(mean, n);
-                                return x * x;
+                              auto square = [&](const PrimExpr& x) {
+                                const PrimExpr centred = x - broadcast(mean, x->dtype.lanes);
+                                return centred * centred;
                               };
-                              Stmt pass2 = seq({squares.clear(), squares.accumulate(square)});
+                              Stmt pass2 = seq({squares.clear(), add_up(squares, false, square)});
                               return squares.scope(
                                   seq({pass2, bind("variance", div(squares.result(), count),
                                                    [&](PrimExpr variance) { return normalise(mean, variance); })}));

@@ -217,6 +217,47 @@ Stmt reduce(const ReduceProblem& p, const Operand& input, const View& out, const
   return reduction.has_long_lines() ? reduction.along_blocks() : reduction.along_lanes();
 }
 
+Stmt min_max(const std::vector<int64_t>& shape, DataType dtype, const Operand& input, const View& least,
+             const View& most, const KernelContext& context) {
+  // Pieces that stay in the first cache until they are read for the second time.
+  constexpr int64_t kPiece = 1024;
+  const int64_t width = shape.back(), pieces = width / kPiece, rest = width % kPiece;
+  const int lanes = context.target->lanes(std::max<int>(32, dtype.bits));
+  const Combine low{ReduceKind::kMin, dtype}, high{ReduceKind::kMax, dtype};
+  const std::vector<int64_t> lines(shape.begin(), shape.end() - 1);
+  auto pair = [&](int64_t extent) {
+    return std::pair(RowReduction(low, lanes, extent), RowReduction(high, lanes, extent));
+  };
+  const auto [whole_low, whole_high] = pair(std::min(width, kPiece));
+  const auto [rest_low, rest_high] = pair(std::max<int64_t>(1, rest));
+  auto both = [&](const RowReduction& a, const RowReduction& b, const PrimExpr& line, const PrimExpr& first) {
+    auto element = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+      Index index = unravel(line, lines);
+      index.push_back(first + i);
+      PrimExpr value = input(index, n, mask);
+      const DataType wanted = dtype.with_lanes(n);
+      return value->dtype == wanted ? value : cast(wanted, value);
+    };
+    return seq({a.accumulate(element), b.accumulate(element)});
+  };
+  return parallel_for(context, "unit", 1, [&](const PrimExpr&) {
+    std::vector<Stmt> body{whole_low.clear(), whole_high.clear(), rest_low.clear(), rest_high.clear()};
+    body.push_back(loop("line", product(lines), [&](const PrimExpr& line) {
+      std::vector<Stmt> parts;
+      if (pieces > 0)
+        parts.push_back(
+            loop("piece", pieces, [&](const PrimExpr& i) { return both(whole_low, whole_high, line, i * kPiece); }));
+      if (rest > 0) parts.push_back(both(rest_low, rest_high, line, make_int(pieces * kPiece)));
+      return seq(std::move(parts));
+    }));
+    body.push_back(least.store({}, low(whole_low.result(), rest_low.result())));
+    body.push_back(most.store({}, high(whole_high.result(), rest_high.result())));
+    Stmt all = seq(std::move(body));
+    for (const RowReduction* each : {&whole_low, &whole_high, &rest_low, &rest_high}) all = each->scope(std::move(all));
+    return all;
+  });
+}
+
 Cost estimate(const ReduceProblem& p, const Target& target) {
   Cost cost;
   double elements = static_cast<double>(product(p.shape));

@@ -20,6 +20,10 @@ tir::Stmt reduce(const ReduceProblem& problem, const Operand& input, const View&
                  const KernelContext& context);
 Cost estimate(const ReduceProblem& problem, const Target& target);
 
+// The minimum and the maximum of all elements, read once; both results are scalars.
+tir::Stmt min_max(const std::vector<int64_t>& shape, DataType dtype, const Operand& input, const View& least,
+                  const View& most, const KernelContext& context);
+
 // Arg-reduction along one axis: index of the first or last extreme. out is an integer view, shaped as above. NaN counts
 // as the extreme.
 struct ArgReduceProblem {
@@ -47,12 +51,13 @@ tir::Stmt softmax(const SoftmaxProblem& problem, const Operand& input, const Vie
                   const KernelContext& context);
 Cost estimate(const SoftmaxProblem& problem, const Target& target);
 
-// (x - mean) / sqrt(variance + epsilon) over the last dimension; the epilogue applies scale and bias by the index's
-// last element. `rms` omits the mean (x / sqrt(mean(x^2) + epsilon)).
+// (x - mean) / sqrt(variance + epsilon) over the last dimensions, `row_rank` of them; the epilogue applies scale and
+// bias by the index. `rms` omits the mean (x / sqrt(mean(x^2) + epsilon)).
 struct LayerNormProblem {
   std::vector<int64_t> shape;
   double epsilon = 1e-5;
   bool rms = false;
+  int row_rank = 1;
 };
 tir::Stmt layer_norm(const LayerNormProblem& problem, const Operand& input, const View& out, const Epilogue& epilogue,
                      const KernelContext& context);

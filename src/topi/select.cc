@@ -206,6 +206,19 @@ struct Selection {
     auto reaches = [&](const PrimExpr& order) {
       return lt(lanes > 1 ? intrinsic(Intrinsic::k_reduce_min, {order}) : order, load(bound, zero));
     };
+    // Without branches, of which few would be foreseen: each element is stored, and counted if it is a candidate.
+    const Buffer orders = make_buffer("orders", kInt32, lanes, Scope::kStack, 64);
+    auto enter = [&](const PrimExpr& at, const PrimExpr& own) {
+      Stmt append = loop("j", lanes, [&](const PrimExpr& j) {
+        return bind("order", load(orders, j), [&](const PrimExpr& order) {
+          return bind("place", load(kept, zero), [&](const PrimExpr& place) {
+            const PrimExpr more = select(lt(order, load(bound, zero)), make_int(1), zero);
+            return seq({store(memory, place + kFirstList, numbered(order, at + j)), store(kept, zero, place + more)});
+          });
+        });
+      });
+      return seq({store(orders, lanes > 1 ? ramp(zero, 1, lanes) : zero, own), append});
+    };
     auto refine = [&] {
       return seq({clear(kCounts, kDigits * kDigit), sort(kept, below), store(kept, zero, make_int(p.k)),
                   store(bound, zero,
@@ -228,9 +241,9 @@ struct Selection {
       PrimExpr first = b * block + head, least = order(line, first, lanes);
       for (int64_t i = lanes; i < block; i += lanes) least = min(least, order(line, first + i, lanes));
       Stmt closely = loop("vector", block / lanes, [&](const PrimExpr& i) {
-        return bind("at", first + i * int64_t{lanes}, [&](PrimExpr at) {
-          return make_if(reaches(order(line, at, lanes)),
-                         loop("j", lanes, [&](const PrimExpr& j) { return look(at + j); }));
+        return bind("at", first + i * int64_t{lanes}, [&](const PrimExpr& at) {
+          return bind("own", order(line, at, lanes),
+                      [&](const PrimExpr& own) { return make_if(reaches(own), enter(at, own)); });
         });
       });
       Stmt full = make_if(le(make_int(capacity - block), load(kept, zero)), refine());
@@ -241,7 +254,7 @@ struct Selection {
                 seq({clear(kCounts, kDigits * kDigit), sort(kept, below),
                      loop("t", p.k, [&](const PrimExpr& t) { return put(line, t, load(memory, t + kFirstList)); })}),
                 digits(line)));
-    return allocate(kept, allocate(below, allocate(sorts, allocate(bound, seq(std::move(body))))));
+    return allocate(orders, allocate(kept, allocate(below, allocate(sorts, allocate(bound, seq(std::move(body)))))));
   }
 
   Stmt digits(const PrimExpr& line) const {

@@ -222,13 +222,19 @@ Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epi
   const int64_t in_line = 64 / std::max<int64_t>(1, element.bits / 8),
                 out_line = 64 / std::max<int64_t>(1, out.dtype().bits / 8);
   // Where rows of one side follow each other closely, several lines of each of the other side's, which lie far apart.
-  auto lines = [](int64_t stride, DataType t, int64_t tiles, int side, int64_t line) {
-    const bool close = stride > 0 && stride * std::max<int64_t>(1, t.bits / 8) <= 512;
+  auto close = [](int64_t stride, DataType t) {
+    return stride > 0 && stride * std::max<int64_t>(1, t.bits / 8) <= 512;
+  };
+  auto lines = [](bool close, int64_t tiles, int side, int64_t line) {
     return close && tiles * side >= 32 * line ? 4 * line : line;
   };
-  const int64_t out_piece = lines(m.row_stride, element, row_tiles, size.rows, out_line),
-                in_piece = lines(m.column_stride, out.dtype(), column_tiles, size.columns, in_line);
-  const int64_t rows_together = std::min(ceil_div(out_piece, size.rows), row_tiles),
+  const bool columns_close = close(m.column_stride, out.dtype());
+  const int64_t out_piece = lines(close(m.row_stride, element), row_tiles, size.rows, out_line),
+                in_piece = lines(columns_close, column_tiles, size.columns, in_line);
+  // Of the result's close rows the whole, so that one stretch of memory is written.
+  const int64_t rows_together = columns_close && m.rows <= m.column_stride
+                                    ? row_tiles
+                                    : std::min(ceil_div(out_piece, size.rows), row_tiles),
                 columns_together = std::min(ceil_div(in_piece, size.columns), column_tiles);
   std::vector<int64_t> units = m.outer;
   units.push_back(ceil_div(row_tiles, rows_together));
@@ -402,16 +408,20 @@ Stmt deinterleave_copy(const View& in, const View& out, const Epilogue& epilogue
     }
     return allocate(mixed, seq(std::move(body)));
   };
-  std::vector<int64_t> units;
+  // In the order in which `in` lies: the other phase of its rows may be another dimension.
+  std::vector<int> walked;
   for (int d = 0; d + 1 < rank; ++d)
-    if (d != q) units.push_back(in.shape[d]);
+    if (d != q) walked.push_back(d);
+  std::stable_sort(walked.begin(), walked.end(), [&](int a, int b) { return in.strides[a] > in.strides[b]; });
+  std::vector<int64_t> units;
+  for (int d : walked) units.push_back(in.shape[d]);
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index at) {
       Index outer(static_cast<size_t>(rank), make_int(0));
       PrimExpr from = make_int(in.offset), to = make_int(out.offset);
-      for (int d = 0, i = 0; d + 1 < rank; ++d) {
-        if (d == q) continue;
-        outer[d] = at[i++];
+      for (size_t i = 0; i < walked.size(); ++i) {
+        const int d = walked[i];
+        outer[d] = at[i];
         from = from + outer[d] * in.strides[d], to = to + outer[d] * out.strides[d];
       }
       return bind_all({from, to}, [&](Index x) {

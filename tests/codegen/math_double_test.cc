@@ -130,6 +130,53 @@ TEST(MathDouble, EdgesMatchTheCLibrary) {
   }
 }
 
+// Bases and exponents of all sizes whose powers are in range and near its ends, with the edges of both: each edge once
+// in a vector of common numbers too.
+TEST(MathDouble, Powers) {
+  const double inf = INFINITY, tiny = 0x1p-1074, most = std::numeric_limits<double>::max();
+  const std::vector<double> edges{0,     -0.,         1,           -1,     inf,         -inf,  NAN,    tiny,
+                                  -tiny, most,        -most,       2,      -2,          3,     -3,     0.5,
+                                  -0.5,  1 + 0x1p-52, 1 - 0x1p-53, 0x1p53, -0x1p53 - 2, 1e300, -1e300, 0x1p-1022};
+  std::vector<double> xs, ys;
+  for (double a : edges)
+    for (double b : edges) {
+      xs.insert(xs.end(), {a, 1.5, a, 0.75}), ys.insert(ys.end(), {b, b, 3, 2.25});
+    }
+  std::mt19937_64 random(11);
+  auto unit = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  while (xs.size() < (1 << 16)) {
+    const int kind = static_cast<int>(random() % 4);
+    const double x = kind == 0   ? std::ldexp(0.5 + unit(), static_cast<int>(random() % 2000) - 1000)
+                     : kind == 1 ? 1 + (unit() - 0.5) * std::ldexp(1, -static_cast<int>(random() % 40))
+                                 : 0.01 + 8 * unit();
+    const double far = 720 / std::fabs(std::log(x)), y = (2 * unit() - 1) * (random() % 2 ? far : std::fmin(far, 5));
+    xs.push_back(kind == 3 ? -x : x), ys.push_back(kind == 3 ? std::trunc(y) : y);
+  }
+  const auto n = static_cast<int64_t>(xs.size());
+  Aligned<double> x(xs.size()), y(xs.size()), out(xs.size());
+  std::copy(xs.begin(), xs.end(), x.data), std::copy(ys.begin(), ys.end(), y.data);
+  for (const Target& target : targets()) {
+    Library library({elementwise("tw_pow", {kFloat64, kFloat64}, kFloat64, n, target.vector_bits / 64,
+                                 [](auto v) {
+                                   return intrinsic(Intrinsic::k_pow, {v[0], v[1]});
+                                 })},
+                    target);
+    library.run(0, {x.data, y.data, out.data});
+    double worst = 0;
+    size_t where = 0;
+    for (size_t i = 0; i < xs.size(); ++i) {
+      const long double want = std::pow(static_cast<long double>(xs[i]), static_cast<long double>(ys[i]));
+      if (want == 0) {
+        EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << "pow(" << xs[i] << ", " << ys[i] << ")";
+      }
+      if (double e = ulps(out[i], want); e > worst) worst = e, where = i;
+    }
+    EXPECT_LE(worst, 1.5) << "pow(" << xs[where] << ", " << ys[where] << ") gave " << out[where] << " on "
+                          << target.mcpu;
+    if (getenv("TW_PRINT_ULPS")) printf("pow            %-10s %.2f ulp\n", target.mcpu.c_str(), worst);
+  }
+}
+
 // The remainder is exact: no tolerance.
 template <class T>
 void remainders_match(DataType dtype) {

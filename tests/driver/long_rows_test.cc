@@ -198,5 +198,76 @@ TEST(LongRows, ChannelsFarFromZeroAreNormalised) {
     for (bool center : {false, true}) check({x}, norm(scale, center), {{"x", values}});
 }
 
+// Channels are one row each where all that is fused lies as densely, else a row of lines.
+TEST(LongRows, ChannelsAreNormalisedOneByOne) {
+  auto norm = [](const Expr& x, int64_t channels) {
+    return call("nn.instance_norm", {x, constant({channels}), constant({channels}, 9)},
+                make_default_attrs<InstanceNormAttrs>());
+  };
+  const std::vector<std::vector<int64_t>> shapes{{2, 3, 7, 5},  {1, 2, 1, 1},     {3, 5, 37},   {1, 4, 3, 4, 9},
+                                                 {1, 2, 6, 16}, {1, 1, 150, 120}, {2, 2, 64, 3}};
+  for (const char* target : kHere)
+    for (const auto& shape : shapes) {
+      SCOPED_TRACE(std::string(target) + " " + shape_str(shape));
+      Expr x = input("x", shape), y = norm(x, shape[1]);
+      check({x}, y, target);
+      check({x}, call("nn.relu", {y}), target);
+      check({x}, call("add", {y, constant({shape.back()}, 5)}), target);
+      Expr r = input("r", shape), c = input("c", {shape[1], 1});
+      check({x, r}, call("add", {r, y}), target);
+      if (shape.size() == 3) check({x, c}, call("multiply", {y, c}), target);
+      check({x}, norm(call("exp", {x}), shape[1]), target);
+      if (shape.size() == 4) check({x}, norm(conv(x, 6, shape[1], 3, 1, 1), 6), target);
+    }
+  Expr x = input("x", {1, 64, 56, 56});
+  auto built = build(Module().with_main(make_function({x}, norm(x, 64))), BuildOptions());
+  ASSERT_TRUE(built.ok());
+  EXPECT_EQ(built->lowered.kernels.size(), 1U);
+}
+
+// Both extremes of all elements: less than a vector, less than a piece, pieces and a rest.
+TEST(LongRows, ExtremesAreReadOnce) {
+  for (const char* target : kHere)
+    for (DataType t : {kFloat32, kFloat64, kFloat16, kInt8, kInt64})
+      for (const std::vector<int64_t>& shape :
+           std::vector<std::vector<int64_t>>{{}, {1}, {7}, {3, 37}, {1024}, {2, 5, 411}, {0, 3}}) {
+        SCOPED_TRACE(t.str() + " " + shape_str(shape));
+        Expr x = input("x", shape, t), y = call("min_max", {x});
+        check({x}, make_tuple({make_get(y, 0), make_get(y, 1)}), target);
+      }
+  Expr x = input("x", {2000});
+  Expr y = call("min_max", {x});
+  for (int64_t at : {0, 1023, 1024, 1999}) {
+    Tensor values = Tensor::zeros(kFloat32, {2000});
+    values.set_double(at, at % 2 ? 5 : -5);
+    values.set_double(1999 - at, 7);
+    check({x}, make_tuple({make_get(y, 0), make_get(y, 1)}), {{"x", values}});
+  }
+}
+
+// Blocks of pixels become channels: the columns of a block are phases of a row.
+TEST(LongRows, BlocksBecomeChannels) {
+  for (const char* target : kHere)
+    for (DataType t : {kFloat32, kInt64, kUInt8})
+      for (auto [block, wide] : {std::pair{2, 40}, {2, 6}, {3, 21}, {4, 36}, {5, 20}, {1, 9}}) {
+        SCOPED_TRACE(t.str() + " " + std::to_string(block));
+        Expr x = input("x", {2, 3, int64_t{block} * 3, int64_t{block} * wide}, t);
+        check({x}, call("nn.space_to_depth", {x}, make_attrs<SubPixelAttrs>([&](auto& a) { a.block_size = block; })),
+              target);
+      }
+}
+
+// Close rows of the result are written as one stretch, whatever tiles and lines are left.
+TEST(LongRows, ChannelsMoveLast) {
+  for (const char* target : kHere)
+    for (DataType t : {kFloat32, kInt64, kFloat16, kUInt8})
+      for (int64_t channels : {3, 20, 64, 70}) {
+        SCOPED_TRACE(t.str() + " " + std::to_string(channels));
+        Expr x = input("x", {2, channels, 29, 71}, t), y = input("y", {29, 71, channels}, t);
+        check({x}, call("transpose", {x}, make_attrs<TransposeAttrs>([](auto& a) { a.axes = {0, 2, 3, 1}; })), target);
+        check({y}, call("transpose", {y}, make_attrs<TransposeAttrs>([](auto& a) { a.axes = {2, 0, 1}; })), target);
+      }
+}
+
 }  // namespace
 }  // namespace tilewright::driver

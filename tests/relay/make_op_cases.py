@@ -349,6 +349,7 @@ def reductions():
     empty = np.zeros((0, 2), np.float32)
     case("max", [empty], np.full(2, -np.inf, np.float32), axis=[0])
     case("sum", [empty], np.zeros(2, np.float32), axis=[0])
+    case("min_max", [n], [n.min(), n.max()])
 
 
 def pads():

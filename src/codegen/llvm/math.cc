@@ -352,7 +352,7 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
     case Intrinsic::k_sigmoid:
       return single ? sigmoid(x) : double_sigmoid(x);
     case Intrinsic::k_pow:
-      return single ? pow(x, a[1]) : libm("pow", x, a[1]);
+      return single ? pow(x, a[1]) : double_pow(x, a[1]);
     case Intrinsic::k_floor:
       return unary(in::floor, x);
     case Intrinsic::k_ceil:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mathematical functions of the loop IR as LLVM IR, on scalars and vectors of float32 and float64.
 //
-// All of them are inline polynomials, in float32 and in double, but for pow in double, and fmod of quotients beyond
-// 2^51, sin, cos and tan far from zero (2^15 and 10^6), which call libm lane by lane. Largest errors in units of the
+// All of them are inline polynomials, in float32 and in double, but for pow in double where the result is out of range
+// or an operand is no normal number, fmod of quotients beyond 2^51, and sin, cos and tan far from zero (2^15 and 10^6),
+// which call libm lane by lane. Largest errors in units of the
 // last place, as the tests hold them: exp, exp2, log 1.5; sin, cos, erf, sigmoid, log2, log10, log1p, atan, acos, cosh
-// 2; tanh 2.5; tan, asin, sinh, asinh, acosh and atanh 3. NaN, infinities, zeros and the edges of the range are as in
-// C. Results below the normal numbers are zero or subnormal as the machine's flush mode says. In double sin and cos far
-// out may be 2.5 off.
+// 2; tanh 2.5; tan, asin, sinh, asinh, acosh and atanh 3; pow in double 1.5. NaN, infinities, zeros and the edges of
+// the range are as in C. Results below the normal numbers are zero or subnormal as the machine's flush mode says. In
+// double sin and cos far out may be 2.5 off.
 #pragma once
 #include <functional>
 #include <span>
@@ -62,16 +63,17 @@ class VectorMath {
   V ldexp(V x, V n);
   V libm(const char* name, V a, V b = nullptr);
   // math_double.cc: double.
-  V double_power(V n);           // 2^n, n whole and within the normal exponents
-  V double_scaled(V x, V n);     // x * 2^n, n whole
-  V double_exp_near_zero(V r);   // |r| <= ln2/2
-  V double_exp_core(V x, V* n);  // e^x = result * 2^n
+  V double_power(V n);                            // 2^n, n whole and within the normal exponents
+  V double_scaled(V x, V n);                      // x * 2^n, n whole
+  V double_exp_near_zero(V r);                    // |r| <= ln2/2
+  V double_exp_core(V x, V* n, V low = nullptr);  // e^(x + low) = result * 2^n
   V double_exp(V x);
   V double_exp2(V x);
   V double_log(V x, double base, double base_low, double exponent_hi, double exponent_lo);
   V double_log(V x);
   V double_log2(V x);
   V double_log10(V x);
+  V double_pow(V x, V y);
   V double_tanh(V x);
   V double_sigmoid(V x);
   V double_erf(V x);

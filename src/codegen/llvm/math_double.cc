@@ -40,10 +40,11 @@ llvm::Value* VectorMath::double_scaled(V x, V n) {
   return b_.CreateFMul(b_.CreateFMul(x, double_power(half)), double_power(b_.CreateFSub(n, half)));
 }
 
-llvm::Value* VectorMath::double_exp_core(V x, V* n) {
+llvm::Value* VectorMath::double_exp_core(V x, V* n, V low) {
   *n = unary(in::rint, b_.CreateFMul(x, number(x, kLog2e)));
   V r = fma(*n, number(x, -kLn2Hi), x);
-  return double_exp_near_zero(fma(*n, number(x, -kLn2Lo), r));
+  r = fma(*n, number(x, -kLn2Lo), r);
+  return double_exp_near_zero(low ? b_.CreateFAdd(r, low) : r);
 }
 
 llvm::Value* VectorMath::double_exp_near_zero(V r) {
@@ -99,6 +100,64 @@ llvm::Value* VectorMath::double_log(V x) { return double_log(x, 1, 0, kLn2Hi, kL
 llvm::Value* VectorMath::double_log2(V x) { return double_log(x, 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1, 0); }
 llvm::Value* VectorMath::double_log10(V x) {
   return double_log(x, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, 0x1.34413509fp-2, 0x1.e7fbcc47c4acdp-40);
+}
+
+// |x|^y = e^(y * log|x|), where the logarithm and its product are sums of two doubles: the product is up to 709, and an
+// error of it is one of the result relative to that. Fast two-sums (Dekker, Numerische Mathematik 18) whose first
+// operand is the larger or zero.
+llvm::Value* VectorMath::double_pow(V x, V y) {
+  if (!has_fma_) return libm("pow", x, y);
+  llvm::Type* i64 = with_lanes(b_.getInt64Ty(), lanes_of(x));
+  auto whole = [&](int64_t v) { return llvm::ConstantInt::getSigned(i64, v); };
+  auto negative = [&](V v) { return b_.CreateFNeg(v); };
+  auto twice = [&](V v) { return b_.CreateFAdd(v, v); };
+  // a * b as a sum.
+  auto product = [&](V a, V b, V* low) {
+    V high = b_.CreateFMul(a, b);
+    *low = fma(a, b, negative(high));
+    return high;
+  };
+  auto sum = [&](V a, V b, V* low) {
+    V high = b_.CreateFAdd(a, b);
+    *low = b_.CreateFSub(b, b_.CreateFSub(high, a));
+    return high;
+  };
+  V size = unary(in::fabs, x);
+  V i = b_.CreateSub(b_.CreateBitCast(size, i64), whole(kSqrtHalf));
+  V e = b_.CreateSIToFP(b_.CreateTrunc(b_.CreateAShr(i, whole(52)), integer(x, 0)->getType()), x->getType());
+  V m = b_.CreateBitCast(b_.CreateAdd(b_.CreateAnd(i, whole(0xfffffffffffff)), whole(kSqrtHalf)), x->getType());
+  // s = (m - 1) / (m + 1), log m = 2 atanh s = 2 (s + s (s^2/3 + s^4 P(s^2))).
+  V one = number(x, 1), f = b_.CreateFSub(m, one), g_low, g = b_.CreateFAdd(m, one);
+  g_low = b_.CreateFSub(m, b_.CreateFSub(g, one));
+  V r = b_.CreateFDiv(one, g), s = b_.CreateFMul(f, r);
+  V s_low = b_.CreateFMul(r, fma(negative(s), g_low, fma(negative(s), g, f)));
+  V q_low, q = product(s, s, &q_low);
+  q_low = fma(twice(s), s_low, q_low);
+  constexpr double kThird = 1.0 / 3, kThirdLow = 0x1.5555555555555p-56;
+  V cube_low, cube = product(q, number(x, kThird), &cube_low);
+  cube_low = fma(q_low, number(x, kThird), fma(q, number(x, kThirdLow), cube_low));
+  V tail = b_.CreateFMul(b_.CreateFMul(q, q), horner(q, kAtanhTailDouble, std::size(kAtanhTailDouble)));
+  V u_low, u = sum(cube, tail, &u_low);
+  u_low = b_.CreateFAdd(u_low, cube_low);
+  V v_low, v = product(s, u, &v_low);
+  v_low = fma(s, u_low, fma(s_low, u, v_low));
+  V h_low, h = sum(b_.CreateFMul(e, number(x, kLn2Hi)), twice(s), &h_low);
+  V log_low, log = sum(h, twice(v), &log_low);
+  log_low = b_.CreateFAdd(log_low, fma(e, number(x, kLn2Lo), h_low));
+  log_low = b_.CreateFAdd(log_low, twice(b_.CreateFAdd(s_low, v_low)));
+  V z_low, z = product(y, log, &z_low);
+  z_low = fma(y, log_low, z_low);
+
+  V is_whole = b_.CreateFCmpOEQ(unary(in::trunc, y), y), below_zero = b_.CreateFCmpOLT(x, number(x, 0));
+  V uncommon = b_.CreateOr(b_.CreateFCmpULT(size, number(x, 0x1p-1022)), b_.CreateFCmpUGE(size, number(x, kInf)));
+  uncommon = b_.CreateOr(uncommon, b_.CreateFCmpUGE(unary(in::fabs, z), number(x, 708)));
+  uncommon = b_.CreateOr(uncommon, b_.CreateAnd(below_zero, b_.CreateNot(is_whole)));
+  return with_fallback(uncommon, "pow", x, y, [&]() -> V {
+    V n, p = double_exp_core(z, &n, z_low);
+    p = b_.CreateFMul(p, double_power(n));
+    V half = b_.CreateFMul(y, number(y, 0.5)), is_odd = b_.CreateFCmpUNE(unary(in::trunc, half), half);
+    return b_.CreateSelect(b_.CreateAnd(below_zero, is_odd), negative(p), p);
+  });
 }
 
 llvm::Value* VectorMath::double_tanh(V x) {

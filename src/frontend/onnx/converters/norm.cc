@@ -131,7 +131,9 @@ Values lp_normalization(NodeContext& c) {
   // A zero vector stays zero: no division by its norm.
   Expr zero = c.scalar_like(0, x);
   Expr safe = c.where(c.call("equal", {norm, zero}), c.scalar_like(1, x), norm);
-  return {c.div(x, safe)};
+  if (p == 1) return {c.div(x, safe)};
+  // One division for a line. The root of a sum of squares is never so small that its reciprocal is infinite.
+  return {c.mul(x, c.div(c.scalar_like(1, x), safe))};
 }
 
 // (x - mean) / (deviation + 1e-9) over the axes.

@@ -66,11 +66,10 @@ Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& z
 
 std::array<Expr, 3> dynamically_quantized(NodeContext& c) {
   Expr x = c.input(0), zero = c.scalar(0, kFloat32);
-  Ints axes;
-  for (int64_t i = 0; i < c.rank(x); ++i) axes.push_back(i);
   // The range always contains zero.
-  Expr high = c.call("maximum", {c.reduce("max", x, axes, false), zero}),
-       low = c.call("minimum", {c.reduce("min", x, axes, false), zero});
+  const Expr extremes = c.call("min_max", {x});
+  Expr low = c.call("minimum", {relay::make_get(extremes, 0), zero}),
+       high = c.call("maximum", {relay::make_get(extremes, 1), zero});
   // An all-zero tensor has an empty range; onnxruntime gives it the scale 1.
   Expr range = c.div(c.sub(high, low), c.scalar(255, kFloat32));
   Expr scale = c.where(c.call("equal", {range, zero}), c.scalar(1, kFloat32), range);

@@ -282,7 +282,7 @@ std::vector<OpDef> norm_ops() {
                 layer_norm_type, eval_layer_norm, make_default_attrs<LayerNormAttrs>)
           .with({.operand_type = weight_along_axis<LayerNormAttrs>}),
       define_op("nn.instance_norm",
-                "Zero mean and unit variance of every channel of every sample, then gamma and beta.", affine, kOpaque,
+                "Zero mean and unit variance of every channel of every sample, then gamma and beta.", affine, kOut,
                 channel_norm_type<InstanceNormAttrs>, eval_channel_norm<InstanceNormAttrs>,
                 make_default_attrs<InstanceNormAttrs>)
           .with({.operand_type = weight_along_axis<InstanceNormAttrs>}),

@@ -49,6 +49,11 @@ Result<Type> ordered_type(const TypeArgs& args) {
     return type_error(format("it needs numbers or bool, not {}", t.str()));
   return reduced_type<ReduceAttrs>(args, t);
 }
+Result<Type> extremes_type(const TypeArgs& args) {
+  DataType t = args.tensor(0).dtype;
+  if (!t.is_float() && !t.is_integral()) return type_error(format("it needs numbers, not {}", t.str()));
+  return tuple_type({tensor_type({}, t), tensor_type({}, t)});
+}
 Result<Type> float_type(const TypeArgs& args) {
   DataType t = args.tensor(0).dtype;
   if (!t.is_float()) return type_error(format("it needs a floating dtype, not {}", t.str()));
@@ -179,6 +184,15 @@ Result<std::vector<Value>> eval_extreme(const EvalArgs& args) {
   return one(std::move(out));
 }
 
+Result<std::vector<Value>> eval_extremes(const EvalArgs& args) {
+  const AttrsRef all = make_default_attrs<ReduceAttrs>();
+  const Type scalar = tensor_type({}, args.inputs[0].dtype);
+  const EvalArgs of_all{args.inputs, all, scalar};
+  std::vector<Value> out = TW_TRY(eval_extreme<false>(of_all));
+  out.push_back(std::move(TW_TRY(eval_extreme<true>(of_all))[0]));
+  return out;
+}
+
 template <bool kAll>
 Result<std::vector<Value>> eval_logical(const EvalArgs& args) {
   const Value& x = args.inputs[0];
@@ -289,6 +303,8 @@ std::vector<OpDef> reduce_ops() {
           .with({.elements = Elements::kExtreme}),
       reduce("min", "The minimum over axes; NaN wins.", ordered_type, eval_extreme<false>)
           .with({.elements = Elements::kExtreme}),
+      reduce("min_max", "The minimum and the maximum of all elements.", extremes_type, eval_extremes, nullptr,
+             OpPattern::kOpaque),
       reduce("all", "Whether all are true. Bool.", bool_type, eval_logical<true>),
       reduce("any", "Whether any is true. Bool.", bool_type, eval_logical<false>),
       reduce("logsumexp", "log(sum(exp(x))) over axes, without overflow. Floats.", float_type, eval_logsumexp,

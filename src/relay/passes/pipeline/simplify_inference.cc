@@ -139,7 +139,20 @@ bool has_kernel(const Expr& e) {
          positive_axis(attrs_of<LayerNormAttrs>(e).axis, rank) + 1 == static_cast<int64_t>(rank);
 }
 
-Expr simplify(const Expr& e, bool keep_layer_norm) {
+// That of instance_norm takes channels one by one, which then are near when they are read again. What follows a
+// convolution lies in blocks of channels, which it would take apart.
+bool has_kernel_for_channels(const Expr& e) {
+  const auto& type = tensor_of(arg(e, 0));
+  const size_t rank = type.shape.size();
+  if (type.dtype != kFloat32 || rank < 3 || positive_axis(attrs_of<InstanceNormAttrs>(e).axis, rank) != 1) return false;
+  const std::vector<Expr> before = post_order(arg(e, 0));
+  return std::none_of(before.begin(), before.end(), [](const Expr& x) {
+    const OpDef* op = called_op(x);
+    return op && std::string_view(op->name).substr(0, 7) == "nn.conv";
+  });
+}
+
+Expr simplify(const Expr& e, bool keep_kernels) {
   if (const auto* item = as<TupleGetItemNode>(e); item && item->index == 0) {
     if (is_call_to(item->tuple, "nn.batch_norm")) return expand_batch_norm(item->tuple);
     if (is_call_to(item->tuple, "nn.dropout")) return arg(item->tuple, 0);
@@ -149,15 +162,15 @@ Expr simplify(const Expr& e, bool keep_layer_norm) {
   std::string_view name = op->name;
   if (name == "nn.dropout" && as_tensor(e->type)) return arg(e, 0);
   if (!as<CallNode>(e)->args.empty() && !is_float_tensor(arg(e, 0))) return e;
-  if (name == "nn.layer_norm") return keep_layer_norm && has_kernel(e) ? e : expand_layer_norm(e);
-  if (name == "nn.instance_norm") return expand_instance_norm(e);
+  if (name == "nn.layer_norm") return keep_kernels && has_kernel(e) ? e : expand_layer_norm(e);
+  if (name == "nn.instance_norm") return keep_kernels && has_kernel_for_channels(e) ? e : expand_instance_norm(e);
   if (name == "nn.group_norm") return expand_group_norm(e);
   if (name == "nn.l2_normalize") return expand_l2_normalize(e);
   return e;
 }
 
-Result<Module> run(const Module& module, bool keep_layer_norm) {
-  return rewrite_module(module, [&](const Expr&, const Expr& e) { return simplify(e, keep_layer_norm); });
+Result<Module> run(const Module& module, bool keep_kernels) {
+  return rewrite_module(module, [&](const Expr&, const Expr& e) { return simplify(e, keep_kernels); });
 }
 
 }  // namespace
