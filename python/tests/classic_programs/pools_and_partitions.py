@@ -243,7 +243,7 @@ def functions_outlined_and_marked():
 def a_device_of_someone():
     target = Target("ext_dev", host="llvm")
     assert target.kind.name == "ext_dev" and target.host.kind.name == "llvm" and tvm.device(str(target), 0) == tvm.ext_dev(0) and tvm.ext_dev(2).device_id == 2
-    assert not tvm.ext_dev(0).exist
+    assert tvm.ext_dev(0).exist and not tvm.ext_dev(1).exist
     a = te.placeholder((4,), name="a")
     b = te.compute((4,), lambda i: a[i] * 2, name="b")
     out = tvm.nd.array(np.zeros(4, "float32"))
