@@ -258,5 +258,8 @@ def vendors_that_are_not_there():
     from tvm.relay.op.contrib.tensorrt import is_tensorrt_runtime_enabled
     assert not is_tensorrt_runtime_enabled() and not arm_compute_lib.is_arm_compute_runtime_enabled()
     assert tvm.get_global_func("relay.ext.tensorrt", allow_missing=True) is None and get_pattern_table("no_such_table") is None
-    with refusing(NotImplementedError, "'cutlass', for NVIDIA's GPUs, is not here"):
-        partition_for_cutlass(tvm.IRModule.from_expr(relay.exp(relay.var("x", shape=(2,)))))
+    mod = tvm.IRModule.from_expr(relay.nn.dense(relay.var("x", shape=(2, 3)), relay.var("w", shape=(4, 3))))
+    parts = partition_for_cutlass(mod)
+    assert [str(f.attrs["Compiler"]) for f in parts.functions.values() if "Compiler" in f.attrs.keys()] == ["cutlass"]
+    with refusing(tvm.TVMError, "relay.ext.cutlass"):
+        relay.build(parts, "llvm")
