@@ -345,6 +345,16 @@ void bind_build(nb::module_& m) {
           nb::arg("packed"), nb::arg("workspace"), nb::arg("constants"), nb::arg("workspace_alignment"),
           nb::arg("constant_alignment"), nb::arg("tensors_in_pools"), nb::arg("algorithm"),
           nb::arg("planner") = nb::none())
+      .def(
+          "set_runtime_pools",
+          [](Options& self, const std::vector<std::pair<std::string, int64_t>>& workspace,
+             const std::vector<std::pair<std::string, int64_t>>& constants, const std::string& algorithm,
+             nb::object planner) {
+            driver::RuntimePools pools{pools_from(workspace), pools_from(constants), algorithm, {}};
+            if (!planner.is_none()) pools.planner = script_planner(planner);
+            self.runtime_pools = std::move(pools);
+          },
+          nb::arg("workspace"), nb::arg("constants"), nb::arg("algorithm"), nb::arg("planner").none())
       .def("set_graph_in_c", [](Options& self, bool link_params) { self.graph_in_c = driver::GraphInC{link_params}; })
       .def("load_plugin",
            [](Options& self, const std::string& path) { unwrap(driver::load_plugin(path, &self.external)); })

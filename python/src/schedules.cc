@@ -60,7 +60,9 @@ struct StageHandle {
 nb::object wrap_iter(const IterVar& v) { return loop_instance("IterVar", v); }
 nb::object wrap_tensor(const Tensor& t) { return loop_instance("Tensor", t); }
 nb::object wrap_operation(const Operation& op) {
-  const char* kind = op->external ? "ExternOp" : op->scan ? "ScanOp" : "ComputeOp";
+  const char* kind = op->external ? op->external->is_script ? "HybridOp" : "ExternOp"
+                     : op->scan   ? "ScanOp"
+                                  : "ComputeOp";
   return loop_instance(op->is_placeholder() ? "PlaceholderOp" : kind, op);
 }
 nb::list wrap_iters(const std::vector<IterVar>& list) {
@@ -157,7 +159,13 @@ void bind_tensors(nb::module_& m) {
                      const auto* kept = dynamic_cast<const KeptObject*>(self->attributes.get());
                      return kept ? kept->object : nb::none();
                    })
-      .def_prop_ro("axis", [](const Operation& self) { return wrap_iters(self->axis); })
+      .def_prop_ro("axis",
+                   [](const Operation& self) {
+                     if (!self->external) return wrap_iters(self->axis);
+                     nb::list out;
+                     for (const te::ScriptLoop& loop : self->external->loops) out.append(wrap_iter(loop.axis));
+                     return out;
+                   })
       .def_prop_ro("reduce_axis", [](const Operation& self) { return wrap_iters(self->reduce_axis); })
       .def_prop_ro("_values", [](const Operation& self) { return wrap_all(self->values); })
       .def_prop_ro("_combiner",
@@ -189,12 +197,12 @@ void bind_tensors(nb::module_& m) {
   });
   m.def(
       "te_extern",
-      [](const std::string& name, nb::object inputs, nb::object in_arrays, nb::object out_arrays,
-         const tir::Stmt& body) {
+      [](const std::string& name, nb::object inputs, nb::object in_arrays, nb::object out_arrays, const tir::Stmt& body,
+         bool is_script) {
         return wrap_operation(unwrap(te::define_extern(name, all_of<Tensor>(inputs), all_of<tir::Array>(in_arrays),
-                                                       all_of<tir::Array>(out_arrays), body)));
+                                                       all_of<tir::Array>(out_arrays), body, is_script)));
       },
-      any, any, any, any, any);
+      any, any, any, any, any, any);
   m.def("te_scan", [](const std::string& name, nb::object init, nb::object update, nb::object state) {
     return wrap_operation(
         unwrap(te::define_scan(name, all_of<Tensor>(init), all_of<Tensor>(update), all_of<Tensor>(state))));

@@ -227,13 +227,48 @@ int main(void) {
             executor.run(x=x)
             np.testing.assert_allclose(executor.get_output(0).numpy(), reference(mod, params, {"x": x})[0], rtol=1e-4, atol=1e-6)
 
+    def test_pools_that_the_runtime_allocates(self):
+        mod, params, x = small_net()
+
+        def built(pools=None, constants=None, config=None):
+            with tvm.transform.PassContext(opt_level=3, config=config or {}):
+                lib = relay.build(mod, "llvm", params=params, executor=Executor("aot"), runtime=Runtime("cpp"), workspace_memory_pools=pools, constant_memory_pools=constants)
+            executor = tvm.runtime.executor.AotModule(lib["default"](tvm.cpu()))
+            executor.run(x=x)
+            np.testing.assert_allclose(executor.get_output(0).numpy(), reference(mod, params, {"x": x})[0], rtol=1e-4, atol=1e-6)
+            return {name: int(used.allocated_size) for name, used in lib.executor_codegen_metadata.pool_inputs.items()}, lib
+
+        def pool(name, size=-1):
+            return WorkspacePoolInfo(name, [tvm.target.Target("llvm")], PoolInfoProperties(size_hint_bytes=size))
+        whole = built(WorkspaceMemoryPools([pool("ram")]))[0]["ram"]
+        self.assertGreater(whole, 0)
+        self.assertEqual(built()[0], {})
+        for algorithm in ("greedy_by_size", "greedy_by_conflicts", "hill_climb"):
+            used, lib = built(WorkspaceMemoryPools([pool("fast", whole // 2), pool("slow")]), ConstantMemoryPools([ConstantPoolInfo("flash", [])]), {"tir.usmp.algorithm": algorithm})
+            self.assertTrue(0 < used["fast"] <= whole // 2 and used["slow"] > 0 and used["flash"] >= sum(v.nbytes for v in params.values()), used)
+            self.assertEqual([p.name for p in lib.metadata().workspace_pools], ["fast", "slow"])
+
+        def last_pool(buffers, pressure):
+            at, out = 0, {}
+            for b in buffers:
+                out[b] = PoolAllocation(b.pool_candidates[-1], at)
+                at += (int(b.size_bytes) + 63) // 64 * 64
+            return out
+        tvm.register_func("tir.usmp.algo.all_in_the_last_pool", last_pool, override=True)
+        used = built(WorkspaceMemoryPools([pool("fast"), pool("slow")]), config={"tir.usmp.custom_algorithm": "all_in_the_last_pool"})[0]
+        self.assertTrue(used["fast"] == 0 and used["slow"] >= whole, used)
+        for pools, constants, what in ((WorkspaceMemoryPools([pool("tiny", 64)]), None, "'tiny' of 64 bytes has no room"),
+                                       (None, ConstantMemoryPools([ConstantPoolInfo("flash", [], [], PoolInfoProperties(size_hint_bytes=16))]), "'flash' of 16 bytes has no room")):
+            with self.assertRaisesRegex(tvm.TVMError, what):
+                built(pools, constants)
+
     def test_options_that_exclude_each_other(self):
         mod, params, _ = small_net()
         pools = WorkspaceMemoryPools([WorkspacePoolInfo("sram")])
         for options, what in (({"executor": Executor("aot", {"interface-api": "c"}), "runtime": Runtime("crt")}, "Either need interface_api == \"packed\""),
                               ({"executor": Executor("aot", {"unpacked-api": True})}, "Need unpacked-api == false"),
                               ({"executor": Executor("aot", {"interface-api": "d"})}, "interface-api is"),
-                              ({"workspace_memory_pools": pools}, "memory pools are arguments of the C interface")):
+                              ({"workspace_memory_pools": pools}, "memory pools are of models that are compiled ahead of time")):
             with self.subTest(what), self.assertRaisesRegex(ValueError, what):
                 relay.build(mod, "c", params=params, **options)
         with self.assertRaisesRegex(tvm.TVMError, "a packed function takes no memory pools"):

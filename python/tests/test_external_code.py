@@ -427,23 +427,73 @@ class Ccompiler(unittest.TestCase):
 
 class Vendors(unittest.TestCase):
     def test_what_is_not_here_says_so(self):
-        from tilewright.classic.relay.op.contrib import arm_compute_lib, ethosn, tensorrt
+        from tilewright.classic.relay.op.contrib import arm_compute_lib, ethosn, ethosu, tensorrt
         self.assertFalse(tensorrt.is_tensorrt_runtime_enabled() or arm_compute_lib.is_arm_compute_runtime_enabled())
         self.assertEqual((ethosn.ethosn_available(), ethosn.ethosn_api_version()), (ethosn.Available.UNAVAILABLE, ""))
         x = relay.var("x", shape=(2, 2))
         mod = tw.IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.sigmoid(x))))
-        with self.assertRaisesRegex(NotImplementedError, "'arm_compute_lib', for the Arm Compute Library, is not here"):
-            arm_compute_lib.partition_for_arm_compute_lib(mod)
+        with self.assertRaisesRegex(NotImplementedError, "what the Ethos-U runs is not known here"):
+            ethosu.partition_for_ethosu(mod)
+        with self.assertRaisesRegex(tw.TVMError, "external code generator 'tensorrt'.*relay.ext.tensorrt"):
+            relay.build(tensorrt.partition_for_tensorrt(mod), "llvm")
+
+    def regions(self, mod):
+        """The external functions, each as its generator and its composites."""
+        out = []
+        for function in mod.functions.values():
+            if "Compiler" in function.attrs.keys():
+                found = []
+                relay.analysis.post_order_visit(function, lambda e: found.append(str(e.attrs["Composite"]).split(".", 1)[1]) if isinstance(e, relay.Function) and "Composite" in e.attrs.keys() else None)
+                out.append((str(function.attrs["Compiler"]), sorted(found)))
+        return out
+
+    def constant(self, *shape, dtype="float32"):
+        rng = np.random.default_rng(len(shape))
+        return relay.const(rng.random(shape).astype(dtype) if "float" in dtype else rng.integers(0, 9, shape).astype(dtype))
+
+    def test_chains_of_floats(self):
+        from tilewright.classic.relay.op.contrib import arm_compute_lib, bnns, clml, cublas, cudnn, cutlass, get_pattern_table, tensorrt
+        x, constant = relay.var("x", shape=(1, 3, 16, 16)), self.constant
+        y = relay.nn.max_pool2d(relay.nn.relu(relay.nn.bias_add(relay.nn.conv2d(x, constant(8, 3, 3, 3), padding=(1, 1)), constant(8))), (2, 2), (2, 2))
+        y = relay.nn.bias_add(relay.nn.dense(relay.nn.batch_flatten(relay.nn.global_avg_pool2d(y)), constant(10, 8)), constant(10))
+        mod = tw.IRModule.from_expr(relay.Function([x], relay.nn.softmax(y)))
+        for partition, wanted in ((bnns.partition_for_bnns, [("bnns", ["conv2d_bias_relu"]), ("bnns", ["dense_bias"])]), (cublas.partition_for_cublas, [("cublas", ["dense"])]),
+                                  (cudnn.partition_for_cudnn, [("cudnn", ["conv2d_bias_act"]), ("cudnn", ["softmax"])]), (clml.partition_for_clml, [("clml", ["conv2d", "dense"]), ("clml", [])]),
+                                  (tensorrt.partition_for_tensorrt, [("tensorrt", ["nn.batch_flatten", "nn.bias_add", "nn.bias_add", "nn.conv2d", "nn.dense", "nn.global_avg_pool2d", "nn.max_pool2d",
+                                                                                   "nn.relu", "nn.softmax"])])):
+            self.assertEqual(self.regions(partition(mod)), wanted)
+        self.assertEqual(tensorrt.pattern_table(), get_pattern_table("tensorrt"))
+
+        def rows(layout, dtype):
+            x = relay.var("x", shape=(1, 16, 16, 8), dtype=dtype)
+            shape = (8, 3, 3, 8) if layout == "OHWI" else (3, 3, 8, 8)
+            y = relay.nn.conv2d(relay.nn.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), constant(*shape, dtype=dtype), data_layout="NHWC", kernel_layout=layout, channels=8, kernel_size=(3, 3))
+            y = relay.nn.relu(relay.nn.bias_add(y, constant(8, dtype=dtype), axis=3))
+            return tw.IRModule.from_expr(relay.Function([x], relay.nn.max_pool2d(y, (2, 2), (2, 2), layout="NHWC")))
+        self.assertEqual(self.regions(arm_compute_lib.partition_for_arm_compute_lib(rows("OHWI", "float32"))), [("arm_compute_lib", ["conv2d"]), ("arm_compute_lib", [])])
+        self.assertEqual(self.regions(arm_compute_lib.partition_for_arm_compute_lib(rows("OHWI", "float16"))), [])
+        self.assertEqual(self.regions(cutlass.partition_for_cutlass(rows("OHWI", "float16"))), [("cutlass", ["conv2d_bias_relu"])])
+        self.assertEqual(self.regions(cutlass.partition_for_cutlass(rows("HWIO", "float16"))), [])
+
+    def test_chains_of_bytes(self):
+        from tilewright.classic.relay.op.contrib import cmsisnn, ethosn
+        x, zero, scale = relay.var("x", shape=(1, 8, 8, 4), dtype="int8"), relay.const(np.int32(0)), relay.const(np.float32(0.1))
+        y = relay.qnn.op.conv2d(x, self.constant(3, 3, 4, 8, dtype="int8"), zero, zero, scale, scale, kernel_size=(3, 3), channels=8, data_layout="NHWC", kernel_layout="HWIO", out_dtype="int32")
+        y = relay.qnn.op.requantize(relay.nn.bias_add(y, self.constant(8, dtype="int32"), axis=3), scale, zero, scale, zero, out_dtype="int8")
+        y = relay.qnn.op.add(y, y, scale, zero, scale, zero, scale, zero)
+        mod = tw.IRModule.from_expr(relay.Function([x], relay.nn.max_pool2d(y, (2, 2), (2, 2), layout="NHWC")))
+        self.assertEqual(self.regions(cmsisnn.partition_for_cmsisnn(mod)), [("cmsis-nn", ["qnn_add", "qnn_conv2d", "qnn_max_pool2d"])])
+        self.assertEqual(self.regions(ethosn.partition_for_ethosn(mod)), [("ethos-n", ["qnn_conv2d"]), ("ethos-n", []), ("ethos-n", [])])
 
     def test_a_generator_of_the_scripts_under_such_a_name(self):
         from tilewright.classic.relay.dataflow_pattern import is_op, wildcard
-        from tilewright.classic.relay.op.contrib import register_pattern_table, tensorrt
-        register_pattern_table("tensorrt", [("tensorrt.both", is_op("nn.relu")(is_op("sigmoid")(wildcard())))])
+        from tilewright.classic.relay.op.contrib import register_pattern_table, vitis_ai
+        register_pattern_table("vitis_ai", [("vitis_ai.both", is_op("nn.relu")(is_op("sigmoid")(wildcard())))])
         x, w = relay.var("x", shape=(2, 2)), relay.var("w", shape=(2, 2))
-        parts = tensorrt.partition_for_tensorrt(tw.IRModule.from_expr(relay.Function([x, w], relay.exp(relay.nn.relu(relay.sigmoid(x + w))))), {"w": np.ones((2, 2), "float32")})
-        self.assertEqual(external_functions(parts), ["tvmgen_default_tensorrt_main_0"])
+        parts = vitis_ai.partition_for_vitis_ai(tw.IRModule.from_expr(relay.Function([x, w], relay.exp(relay.nn.relu(relay.sigmoid(x + w))))), {"w": np.ones((2, 2), "float32")})
+        self.assertEqual(external_functions(parts), ["tvmgen_default_vitis_ai_main_0"])
         self.assertEqual([p.name_hint for p in parts["main"].params], ["x"])
-        self.assertIn('Composite="tensorrt.both"', parts.astext())
+        self.assertIn('Composite="vitis_ai.both"', parts.astext())
 
 
 if __name__ == "__main__":

@@ -65,8 +65,27 @@ class Kinds(unittest.TestCase):
             np.testing.assert_array_equal(y.numpy(), x.numpy() + 1)
         with self.assertRaisesRegex(ValueError, r'give it one: Target\("ext_dev", host="llvm"\)'):
             relay.build(tvm.IRModule.from_expr(relay.exp(relay.var("x", shape=(2,)))), "ext_dev")
-        with self.assertRaisesRegex(ValueError, "no memory on ext_dev"):
-            tvm.nd.array(np.zeros(2), tvm.ext_dev(0))
+        with self.assertRaisesRegex(ValueError, "no memory on cuda"):
+            tvm.nd.array(np.zeros(2), tvm.cuda(0))
+
+    def test_arrays_on_ext_dev(self):
+        values = np.arange(6, dtype="float32").reshape(2, 3)
+        there = tvm.nd.array(values, tvm.ext_dev(0))
+        self.assertEqual((there.device, there.device.exist, tvm.cpu(0).exist), (tvm.ext_dev(0), True, True))
+        back = there.copyto(tvm.cpu(0))
+        self.assertEqual(back.device, tvm.cpu(0))
+        np.testing.assert_array_equal(back.numpy(), values)
+        space = tvm.nd.empty((2, 3), "float32", tvm.ext_dev(0))
+        back.copyto(space)
+        values[:] = 0  # of copies
+        np.testing.assert_array_equal(space.numpy(), there.numpy())
+        space.copyto(back.copyto(tvm.ext_dev(0)))
+        A = te.placeholder((2, 3), name="A")
+        B = te.compute((2, 3), lambda i, j: A[i, j] + 1, name="B")
+        add = tvm.build(te.create_schedule(B.op), [A, B], tvm.target.Target("ext_dev", host="llvm"))
+        add(there, space)
+        np.testing.assert_array_equal(space.numpy(), there.numpy() + 1)
+        self.assertGreater(add.time_evaluator(add.entry_name, tvm.ext_dev(0), number=1)(there, space).mean, 0)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class Names(Files):
             from tvm import relay, te
             from tvm.relay.frontend import from_onnx, from_keras
             x = relay.var("x", shape=(2,))
-            y = te.HybridOp()
+            y = tvm.tir.StmtSRef()
             z = tvm.auto_scheduler.TuningOptions()
             print(relay.nn.relu(x).op.name, relay.nonsense)
             """)
@@ -84,7 +84,7 @@ class Names(Files):
         self.assertEqual(done.returncode, 1, done.stderr)
         lines = [line for line in done.stdout.splitlines() if ":3:" not in line]  # the import of te itself
         self.assertEqual([line.split(":")[1] for line in lines], ["4", "6", "7", "8"], done.stdout)
-        for line, word in zip(lines, ("from_keras", "te.HybridOp", "cost model", "relay.nonsense")):
+        for line, word in zip(lines, ("from_keras", "tir.StmtSRef", "cost model", "relay.nonsense")):
             self.assertIn(word, line)
         fine = self.write("fine.py", "from tvm import relay\nrelay.nn.relu(relay.var('x'))\n")
         done = self.run_python("-m", "tilewright.as_tvm", "--check", fine)

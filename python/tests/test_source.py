@@ -55,7 +55,7 @@ class Source(unittest.TestCase):
         text = lib.get_source()
         self.assertTrue("void default_run(const float *x, float *output_0, void *workspace)" in text)
         self.assertEqual(text, lib.get_source("c"))
-        self.assertTrue("/* nn.conv2d+nn.relu" in text)
+        self.assertTrue("/* nn.contrib_conv2d_NCHWc+nn.relu" in text)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "net.c")
             lib.save(path)

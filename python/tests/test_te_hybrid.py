@@ -133,6 +133,155 @@ class Hybrid(unittest.TestCase):
             left_over(A, A)
 
 
+@te.hybrid.script
+def product(a, b):
+    c = output_tensor((a.shape[0], b.shape[1]), "float32")  # noqa: F821
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            c[i, j] = 0.0
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            for k in range(a.shape[1]):
+                c[i, j] += a[i, k] * b[k, j]
+    return c
+
+
+@te.hybrid.script
+def running_rows(a):
+    """Each row adds the one above; below the diagonal only."""
+    c = output_tensor(a.shape, "float32")  # noqa: F821
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[i, j] = a[i, j] if i == 0 else c[i - 1, j] + a[i, j]
+    for i in range(1, a.shape[0]):
+        for j in range(i):
+            c[i, j] *= 2.0
+    return c
+
+
+class Scheduled(unittest.TestCase):
+    """The loops of a script, changed by a schedule: the same values, or a refusal that says why."""
+
+    def loops(self, s, tensors):
+        """The loops of the lowered function in the order of their text: (name, extent, kind)."""
+        out = []
+        tvm.tir.stmt_functor.post_order_visit(tvm.lower(s, tensors)["main"].body, lambda n: out.append((n.loop_var.name, n.extent, n.kind)) if isinstance(n, tvm.tir.For) else None)
+        return out[::-1]
+
+    def values(self, s, tensors, *arrays):
+        out = tvm.nd.array(np.zeros([int(d) if not hasattr(d, "name") else arrays[0].shape[0] for d in tensors[-1].shape], "float32"))
+        tvm.build(s, tensors, "llvm")(*(tvm.nd.array(a) for a in arrays), out)
+        return out.numpy()
+
+    def setUp(self):
+        rng = np.random.default_rng(5)
+        self.a, self.b = rng.random(64).astype("float32"), rng.random(64).astype("float32")
+        self.A, self.B = te.placeholder((64,), name="a"), te.placeholder((64,), name="b")
+        self.C = outer_product(self.A, self.B)
+        self.want = self.a[:, None] * self.b
+
+    def test_steps(self):
+        A, B, C = self.A, self.B, self.C
+        self.assertIsInstance(C.op, te.HybridOp)
+        self.assertEqual([axis.var.name for axis in C.op.axis], ["i", "j"])
+        s = te.create_schedule(C.op)
+        i, j = s[C].op.axis
+        io, ii = s[C].split(i, 4)
+        s[C].parallel(ii)
+        jo, ji = s[C].split(j, 4)
+        joo, joi = s[C].split(jo, 4)
+        s[C].vectorize(ji)
+        s[C].reorder(ii, io, joo, joi, ji)
+        kinds = tvm.tir.ForKind
+        serial, vectorized, parallel = (getattr(kinds, k) for k in ("SERIAL", "VECTORIZED", "PARALLEL"))
+        self.assertEqual(self.loops(s, [A, B, C]), [("i.inner", 4, parallel), ("i.outer", 16, serial), ("j.outer.outer", 4, serial), ("j.outer.inner", 4, serial), ("j.inner", 4, vectorized)])
+        np.testing.assert_array_equal(self.values(s, [A, B, C], self.a, self.b), self.want)
+        s = te.create_schedule(C.op)
+        fused = s[C].fuse(*s[C].op.axis)
+        self.assertEqual([name for name, _, _ in self.loops(s, [A, B, C])], ["i.j.fused"])
+        outer, inner = s[C].split(fused, nparts=7)  # with a remainder
+        s[C].parallel(outer)
+        np.testing.assert_array_equal(self.values(s, [A, B, C], self.a, self.b), self.want)
+        s = te.create_schedule(C.op)
+        i, j = s[C].op.axis
+        io, jo, ii, ji = s[C].tile(i, j, 5, 7)
+        both = s[C].fuse(io, jo)
+        s[C].parallel(both)
+        s[C].unroll(ji)
+        np.testing.assert_array_equal(self.values(s, [A, B, C], self.a, self.b), self.want)
+        module = te.hybrid.build(s, [A, B], [C])
+        np.testing.assert_allclose(module(self.a, self.b), self.want)
+        bounds = te.schedule.InferBound(s)
+        self.assertEqual([int(bounds[v].extent) for v in (io, jo, ii, ji)], [13, 10, 5, 7])
+
+    def test_a_bound_loop_is_shown(self):
+        s = te.create_schedule(self.C.op)
+        s[self.C].bind(s[self.C].op.axis[0], te.thread_axis("threadIdx.x"))
+        self.assertIn("threadIdx.x", str(tvm.lower(s, [self.A, self.B, self.C])))
+
+    def test_reductions_and_nests(self):
+        n = te.var("n")
+        A, B = te.placeholder((n, 24), name="a"), te.placeholder((24, 40), name="b")
+        C = product(A, B)
+        self.assertEqual([axis.var.name for axis in C.op.axis], ["i", "j", "k", "i", "j"])
+        rng = np.random.default_rng(6)
+        a, b = rng.random((37, 24)).astype("float32"), rng.random((24, 40)).astype("float32")
+        s = te.create_schedule(C.op)
+        i, j, k, zero_i, zero_j = C.op.axis
+        io, ii = s[C].split(i, 8)  # a free size
+        ko, ki = s[C].split(k, 4)
+        s[C].reorder(io, ko, ii, ki, j)
+        s[C].parallel(io)
+        s[C].vectorize(j)
+        s[C].parallel(zero_i)
+        np.testing.assert_allclose(self.values(s, [A, B, C], a, b), a @ b, rtol=1e-5)
+        with self.assertRaisesRegex(tvm.TVMError, "not of one nest"):
+            s[C].reorder(zero_j, j)
+        with self.assertRaisesRegex(tvm.TVMError, "not of one nest"):
+            s[C].fuse(j, zero_i)
+        s = te.create_schedule(C.op)
+        s[C].parallel(k)
+        with self.assertRaisesRegex(tvm.TVMError, "'k' may access the same element: it cannot be parallel"):
+            tvm.lower(s, [A, B, C])
+
+    def test_what_iterations_need_of_each_other(self):
+        A = te.placeholder((16, 16), name="a")
+        C = running_rows(A)
+        a = np.random.default_rng(7).random((16, 16)).astype("float32")
+        want = running_rows(a)
+        names = [axis.var.name for axis in C.op.axis]
+        self.assertEqual(names, ["i", "j", "i", "j"])
+        tri_i, tri_j, i, j = C.op.axis
+        s = te.create_schedule(C.op)
+        s[C].reorder(j, i)
+        s[C].parallel(j)
+        outer, inner = s[C].split(tri_j, 3)
+        s[C].split(tri_i, 4)
+        s[C].vectorize(inner)
+        np.testing.assert_allclose(self.values(s, [A, C], a), want, rtol=1e-5)
+        with self.assertRaisesRegex(tvm.TVMError, "not of one nest"):
+            s[C].reorder(outer, s[C].leaf_iter_vars[0])
+        s = te.create_schedule(C.op)
+        outer, inner = s[C].split(i, 4)
+        s[C].reorder(inner, outer)
+        with self.assertRaisesRegex(tvm.TVMError, "iterations of 'i' may access the same element"):
+            tvm.lower(s, [A, C])
+
+    def test_other_stages(self):
+        doubled = te.compute((64,), lambda i: self.A[i] * 2, name="doubled")
+        made = outer_product(doubled, self.B)
+        s = te.create_schedule(made.op)
+        with self.assertRaisesRegex(tvm.TVMError, "whose loops read whole tensors"):
+            s[doubled].compute_at(s[made], made.op.axis[0])
+        s[doubled].vectorize(doubled.op.axis[0])
+        s[made].parallel(made.op.axis[0])
+        np.testing.assert_allclose(self.values(s, [self.A, self.B, made], self.a, self.b), 2 * self.want, rtol=1e-6)
+        cached = s.cache_read(doubled, "global", [made])
+        s[cached].vectorize(cached.op.axis[0])
+        s[made].split(s[made].op.axis[1], 16)
+        np.testing.assert_allclose(self.values(s, [self.A, self.B, made], self.a, self.b), 2 * self.want, rtol=1e-6)
+
+
 class Source(unittest.TestCase):
     """Schedules as Python text: the same results by the loops, by the text on arrays, and by the text on tensors once more."""
 

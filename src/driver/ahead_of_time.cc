@@ -25,23 +25,27 @@ Status check_pools_given(const std::vector<lower::MemoryPool>& pools) {
 }
 
 // Assigns weights to the program's constant pools and offsets.
-Result<std::vector<codegen::CConstantPool>> plan_constants(const Built& built) {
-  const AheadOfTime& options = *built.ahead_of_time;
+Result<std::vector<codegen::CConstantPool>> plan_constants(const Built& built,
+                                                           const std::vector<lower::MemoryPool>& pools,
+                                                           int64_t alignment) {
   std::vector<codegen::CConstantPool> out;
-  if (options.constants.empty()) return out;
+  if (pools.empty()) return out;
   std::vector<lower::PooledBuffer> buffers;
   for (const plan::Param& p : built.lowered.plan.params) {
-    lower::PooledBuffer b{p.name, static_cast<int64_t>(p.bytes), options.constant_alignment, 0, 0, {}};
-    for (uint32_t k = 0; k < options.constants.size(); ++k) b.pools.push_back(k);
+    lower::PooledBuffer b{p.name, static_cast<int64_t>(p.bytes), alignment, 0, 0, {}};
+    for (uint32_t k = 0; k < pools.size(); ++k) b.pools.push_back(k);
     buffers.push_back(std::move(b));
   }
-  TW_TRY_STATUS(lower::plan_pools(buffers, options.constants, "greedy_by_size"));
-  const auto sizes = lower::pool_sizes(buffers, options.constants.size());
-  for (size_t k = 0; k < options.constants.size(); ++k)
-    out.push_back({options.constants[k].name, static_cast<uint64_t>(sizes[k]), {}});
+  TW_TRY_STATUS(lower::plan_pools(buffers, pools, "greedy_by_size"));
+  const auto sizes = lower::pool_sizes(buffers, pools.size());
+  for (size_t k = 0; k < pools.size(); ++k) out.push_back({pools[k].name, static_cast<uint64_t>(sizes[k]), {}});
   for (size_t i = 0; i < buffers.size(); ++i)
     out[buffers[i].pool].params.emplace_back(i, static_cast<uint64_t>(buffers[i].offset));
   return out;
+}
+
+Result<std::vector<codegen::CConstantPool>> plan_constants(const Built& built) {
+  return plan_constants(built, built.ahead_of_time->constants, built.ahead_of_time->constant_alignment);
 }
 
 bool is_source(const Built& built) { return codegen::backend_of(built.target).makes_source(); }
@@ -124,11 +128,23 @@ Result<lower::MemoryOptions> memory_of(const AheadOfTime& options, const Target&
   return memory;
 }
 
+Result<lower::MemoryOptions> memory_of(const RuntimePools& options) {
+  TW_TRY_STATUS(check_pools_given(options.workspace));
+  TW_TRY_STATUS(check_pools_given(options.constants));
+  lower::MemoryOptions memory;
+  memory.pools = options.workspace;
+  memory.algorithm = options.algorithm;
+  memory.planner = options.planner;
+  return memory;
+}
+
 Result<std::vector<PoolUse>> pools_of(const Built& built) {
   std::vector<PoolUse> out;
-  if (!built.ahead_of_time) return out;
+  if (!built.ahead_of_time && !built.runtime_pools) return out;
   for (const lower::PlacedPool& p : built.lowered.pools) out.push_back({p.name, p.bytes, false});
-  for (const codegen::CConstantPool& p : TW_TRY(plan_constants(built)))
+  const auto constants =
+      built.ahead_of_time ? plan_constants(built) : plan_constants(built, built.runtime_pools->constants, 64);
+  for (const codegen::CConstantPool& p : TW_TRY(constants))
     out.push_back({p.name, static_cast<int64_t>(p.bytes), true});
   return out;
 }

@@ -23,6 +23,15 @@ struct AheadOfTime {
   lower::PoolPlanner planner;  // plans the workspace instead of the algorithm
 };
 
+// Pools of a model that the runtime executes, which allocates them: their sizes are the limits of the plan.
+struct RuntimePools {
+  std::vector<lower::MemoryPool> workspace, constants;
+  std::string algorithm = "greedy_by_size";
+  lower::PoolPlanner planner;  // plans the workspace instead of the algorithm
+};
+// Error: InvalidArgument (a pool without a name).
+Result<lower::MemoryOptions> memory_of(const RuntimePools& options);
+
 // Memory planning options. Errors: InvalidArgument for conflicting options and invalid alignments.
 Result<lower::MemoryOptions> memory_of(const AheadOfTime& options, const Target& target);
 
@@ -32,6 +41,7 @@ struct PoolUse {
   int64_t bytes = 0;
   bool constant = false;
 };
+// Errors: InvalidArgument (pools of constants that are too small).
 Result<std::vector<PoolUse>> pools_of(const Built& built);
 
 // The C interface of the model. Errors: InvalidArgument (names that are equal in C, pools that the target does not

@@ -54,6 +54,7 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   built.system_lib = options.system_lib;
   built.weights_file = options.weights_file;
   built.ahead_of_time = options.ahead_of_time;
+  built.runtime_pools = options.runtime_pools;
   built.graph_in_c = options.graph_in_c;
   built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
   for (const auto& [device, target] : options.device_targets)
@@ -87,6 +88,7 @@ Result<Built> lower_optimized(Built built, const BuildOptions& options, const lo
   context.dumped = built.dumped;
   lower::MemoryOptions memory;
   if (options.ahead_of_time) memory = TW_TRY(memory_of(*options.ahead_of_time, built.target));
+  if (options.runtime_pools) memory = TW_TRY(memory_of(*options.runtime_pools));
   if (options.graph_in_c) memory = memory_of(*options.graph_in_c, built.target);
   built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target,
                                              {options.chooser.get(), built.device_targets, forms, memory, &context}));
@@ -95,6 +97,7 @@ Result<Built> lower_optimized(Built built, const BuildOptions& options, const lo
   built.lowered.plan.compiler_version = version();
   if (options.graph_in_c || options.classic_names) name_packed_functions(options.name, &built.lowered);
   TW_TRY_STATUS(add_functions(options.functions, &built));
+  if (options.runtime_pools) TW_TRY(pools_of(built));  // refuses pools of constants that are too small
   if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;
   if (!options.bounds.empty()) built.lowered.plan.metadata[plan::kBoundsKey] = bounds_str(options.bounds);
   if (!options.keep_modules) {

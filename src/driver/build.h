@@ -66,6 +66,7 @@ struct BuildOptions {
                      // For programs without the runtime: the library has the classic stack's interface, and its memory
                      // is planned for one thread.
   std::optional<AheadOfTime> ahead_of_time;
+  std::optional<RuntimePools> runtime_pools;
   std::optional<GraphInC> graph_in_c;
   bool classic_names = false;  // kernels are named as the classic stack does (name_packed_functions)
   std::string kernel_cache;    // folder of compiled kernels (codegen/kernel_cache.h); empty: none
@@ -88,6 +89,7 @@ struct Built {
   bool system_lib = false;
   std::string weights_file;
   std::optional<AheadOfTime> ahead_of_time;
+  std::optional<RuntimePools> runtime_pools;
   std::optional<GraphInC> graph_in_c;
   // Builds for the further processors of a list, best first, with their own plans, kernels and objects. Their weights
   // are in `lowered`.

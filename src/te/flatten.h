@@ -37,6 +37,8 @@ class Flatten {
           Workspace workspace);
   void place(const tir::Array& array, Placed placed);
   void bind(const PrimExpr& var, PrimExpr value) { widening_.bind(var, std::move(value)); }
+  // What stands for a variable of the statements.
+  PrimExpr value_of(const PrimExpr& var) { return widening_.index(var); }
   PrimExpr index(const PrimExpr& e) { return scopes_.simplify(widening_.index(e)); }
   // Errors: InvalidArgument (unknown memory, a wrong number of indices, a runtime function inside a loop).
   Result<tir::Stmt> run(const tir::Stmt& s);

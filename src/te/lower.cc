@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "te/kernels.h"
+#include "te/script_loops.h"
 #include "te/stage_plan.h"
 #include "te/tensorize.h"
 #include "tir/walk.h"
@@ -211,7 +212,11 @@ class Emission {
     }
     for (size_t i = 0; i < e.output_arrays.size(); ++i)
       flatten.place(e.output_arrays[i], {p.buffers[i], p.strides[i], tir::make_int(0)});
-    return add_statements(e.body, flatten, planning_.name(), planning_.argument_buffers(), &out_);
+    const size_t first = out_.kernels.size();
+    TW_TRY_STATUS(add_statements(e.body, flatten, planning_.name(), planning_.argument_buffers(), &out_));
+    if (!e.is_script) return Ok{};
+    return schedule_script(planning_, s, flatten,
+                           {out_.kernels.begin() + static_cast<std::ptrdiff_t>(first), out_.kernels.end()});
   }
 
   void emit_kernel(const Stage& s) {
@@ -268,6 +273,8 @@ Result<std::vector<Bound>> bounds_of(const Schedule& schedule) {
     std::vector<IterVar> variables = p.body->axis;
     variables.insert(variables.end(), p.body->reduce_axis.begin(), p.body->reduce_axis.end());
     if (p.body->scan) variables = {p.body->scan->axis};
+    if (p.body->external)
+      for (const ScriptLoop& loop : p.body->external->loops) variables.push_back(loop.axis);
     if (s->single_loop()) variables.push_back(s->single_loop());
     for (const Relation& r : s->relations()) {
       if (r.fuses) {

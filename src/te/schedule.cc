@@ -13,6 +13,23 @@ namespace tilewright::te {
 Stage::Stage(Operation op) : op_(std::move(op)), leaves_(op_->axis) {
   leaves_.insert(leaves_.end(), op_->reduce_axis.begin(), op_->reduce_axis.end());
   if (op_->scan) leaves_ = {op_->scan->axis};
+  if (!op_->external) return;
+  for (const ScriptLoop& loop : op_->external->loops) {
+    leaves_.push_back(loop.axis);
+    nests_[loop.axis.get()] = loop.nest;
+    if (loop.kind != tir::ForKind::kSerial) kinds_[loop.axis.get()] = loop.kind;
+  }
+}
+
+int Stage::nest_of(const IterVar& loop) const {
+  auto found = nests_.find(loop.get());
+  return found == nests_.end() ? -1 : found->second;
+}
+
+Status Stage::check_nest(const IterVar& a, const IterVar& b) const {
+  if (nest_of(a) == nest_of(b)) return Ok{};
+  return refused(format("'{}' and '{}' are not of one nest of the script's loops", a->name(), b->name()),
+                 "only loops directly inside each other, whose bounds do not depend on each other, change places");
 }
 
 Diagnostic Stage::refused(std::string what, std::string hint) const {
@@ -45,6 +62,11 @@ Result<Stage::Pair> Stage::split(const IterVar& parent, int64_t factor, int64_t 
                    "give one of them, 1 or more");
   Pair made{derived(parent, ".outer", parent->kind), derived(parent, ".inner", parent->kind)};
   relations_.push_back({false, parent, made.outer, made.inner, factor, parts});
+  if (const int nest = nest_of(parent); nest >= 0) {  // a script's loop keeps what the script says of it
+    nests_[made.outer.get()] = nests_[made.inner.get()] = nest;
+    const tir::ForKind kind = kind_of(parent);
+    if (kind != tir::ForKind::kSerial) kinds_[(kind == tir::ForKind::kParallel ? made.outer : made.inner).get()] = kind;
+  }
   kinds_.erase(parent.get());
   leaves_[at] = made.outer;
   leaves_.insert(leaves_.begin() + static_cast<std::ptrdiff_t>(at) + 1, made.inner);
@@ -59,10 +81,12 @@ Result<IterVar> Stage::fuse(const IterVar& outer, const IterVar& inner) {
   if (outer->kind != inner->kind)
     return refused(format("'{}' and '{}' are an axis of the data and one of a reduction", outer->name(), inner->name()),
                    "fuse axes of one kind");
+  TW_TRY_STATUS(check_nest(outer, inner));
   IterVar fused =
       make_node<IterVarNode>(tir::make_var(format("{}.{}.fused", outer->name(), inner->name()), outer->var->dtype),
                              tir::make_int(0, outer->var->dtype), tir::make_int(0, outer->var->dtype), outer->kind);
   relations_.push_back({true, fused, outer, inner});
+  if (const int nest = nest_of(outer); nest >= 0) nests_[fused.get()] = nest;
   kinds_.erase(outer.get()), kinds_.erase(inner.get());
   leaves_[at] = fused;
   leaves_.erase(leaves_.begin() + static_cast<std::ptrdiff_t>(below));
@@ -71,6 +95,7 @@ Result<IterVar> Stage::fuse(const IterVar& outer, const IterVar& inner) {
 
 Result<IterVar> Stage::singleton() {
   if (!leaves_.empty()) return refused("it has loops", "fuse those");
+  if (op_->external) return refused("it has no loop of its own", "write one in the script");
   single_ = make_node<IterVarNode>(tir::make_var("singleton"), tir::make_int(0), tir::make_int(1), IterKind::kData);
   leaves_ = {single_};
   return single_;
@@ -90,6 +115,7 @@ Status Stage::reorder(const std::vector<IterVar>& order) {
   std::sort(places.begin(), places.end());
   if (auto twice = std::adjacent_find(places.begin(), places.end()); twice != places.end())
     return refused(format("'{}' is given twice", leaves_[*twice]->name()), "name each loop once");
+  for (const IterVar& leaf : order) TW_TRY_STATUS(check_nest(order.front(), leaf));
   for (size_t i = 0; i < order.size(); ++i) leaves_[places[i]] = order[i];
   return Ok{};
 }
@@ -167,6 +193,8 @@ Status Stage::compute_at(const Stage& consumer, const IterVar& leaf) {
   for (const Stage* s = &consumer; s; s = s->attached_)
     if (s == this) return refused(format("'{}' is computed inside this stage", consumer.op_->name));
   TW_TRY_STATUS(consumer.place_of(leaf));
+  if (consumer.op_->external)
+    return refused(format("'{}' is a script, whose loops read whole tensors", consumer.op_->name), "compute_root it");
   attached_ = &consumer, attached_at_ = leaf, inline_ = false;
   return Ok{};
 }

@@ -36,6 +36,8 @@ class Stage {
   const Operation& op() const { return op_; }
   const std::vector<IterVar>& leaves() const { return leaves_; }  // the loops, outermost first
   const std::vector<Relation>& relations() const { return relations_; }
+  // Of a script's loop, also if split or fused from others; -1 if it is none.
+  int nest_of(const IterVar& loop) const;
   const IterVar& single_loop() const { return single_; }  // null: `singleton` made none
   tir::ForKind kind_of(const IterVar& leaf) const;
   bool is_output() const { return is_output_; }
@@ -95,6 +97,7 @@ class Stage {
  private:
   friend class Schedule;
   Result<size_t> place_of(const IterVar& leaf) const;
+  Status check_nest(const IterVar& a, const IterVar& b) const;
   Status annotate(const IterVar& leaf, tir::ForKind kind);
   Diagnostic refused(std::string what, std::string hint = {}) const;
 
@@ -102,6 +105,7 @@ class Stage {
   std::vector<IterVar> leaves_;
   std::vector<Relation> relations_;
   std::map<const IterVarNode*, tir::ForKind> kinds_;
+  std::map<const IterVarNode*, int> nests_;  // of a script's loops
   std::map<const IterVarNode*, std::string> threads_;
   std::map<const IterVarNode*, std::vector<Pragma>> pragmas_;
   std::string scope_ = "global";

@@ -182,6 +182,7 @@ Status Planning::plan(const Stage& s) {
     }
   }
   if (s.op()->is_compute() || s.op()->scan) set_loops(s, dims, extents);
+  if (s.op()->external) set_script_loops(s);
   p.origin = of_state || is_argument ? std::vector<PrimExpr>(dims.size(), tir::make_int(0)) : p.lo;
   plan_memory(s, dims, is_argument ? dims : allocated);
   return Ok{};
@@ -377,7 +378,33 @@ void Planning::set_loops(const Stage& s, const std::vector<PrimExpr>& dims, cons
   }
   if (s.single_loop()) p.extent[s.single_loop().get()] = tir::make_int(1);
   std::vector<IterVar> uneven;
+  relate(s, p, &uneven);
+  auto guard = [&](const PrimExpr& condition) {
+    const PrimExpr simple = scopes_.simplify(condition);
+    if (tir::as_const_int(simple) != 1) p.guards.push_back(simple);
+  };
+  for (const IterVar& v : uneven) guard(tir::lt(p.offset[v.get()], p.extent[v.get()]));
+  if (!home_of(s) || s.op()->scan) return;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const PrimExpr value = p.value(p.body->axis[d]);
+    guard(tir::ge(value, tir::make_int(0)));
+    guard(tir::lt(value, dims[d]));
+  }
+}
+
+// For bounds_of; te/script_loops.h plans a script's loops when their statements are lowered.
+void Planning::set_script_loops(const Stage& s) {
+  StagePlan& p = plans_[&s];
+  for (const ScriptLoop& loop : s.op()->external->loops) {
+    p.base[loop.axis.get()] = size(loop.axis->min);
+    p.extent[loop.axis.get()] = size(loop.axis->extent);
+  }
+  std::vector<IterVar> uneven;
   for (const Relation& r : s.relations()) split_extents(r, p, &uneven);
+}
+
+void Planning::relate(const Stage& s, StagePlan& p, std::vector<IterVar>* uneven) {
+  for (const Relation& r : s.relations()) split_extents(r, p, uneven);
   for (const IterVar& leaf : s.leaves()) {
     const std::string* thread = s.bound_to(leaf);
     if (thread) out_.bound.push_back(*thread);
@@ -394,17 +421,6 @@ void Planning::set_loops(const Stage& s, const std::vector<PrimExpr>& dims, cons
     } else {
       p.offset[r->parent.get()] = p.offset[r->outer.get()] * inner + p.offset[r->inner.get()];
     }
-  }
-  auto guard = [&](const PrimExpr& condition) {
-    const PrimExpr simple = scopes_.simplify(condition);
-    if (tir::as_const_int(simple) != 1) p.guards.push_back(simple);
-  };
-  for (const IterVar& v : uneven) guard(tir::lt(p.offset[v.get()], p.extent[v.get()]));
-  if (!home_of(s) || s.op()->scan) return;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const PrimExpr value = p.value(p.body->axis[d]);
-    guard(tir::ge(value, tir::make_int(0)));
-    guard(tir::lt(value, dims[d]));
   }
 }
 

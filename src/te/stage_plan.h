@@ -67,6 +67,9 @@ class Planning {
   Scopes& scopes() { return scopes_; }
   Widening widening(Widening::OnRead on_read) const;
   const std::vector<tir::Buffer>& argument_buffers() const { return argument_buffers_; }
+  // The loops, offsets and conditions that the stage's relations make of its axes, whose extents are known.
+  // `uneven`: what was split with a remainder.
+  void relate(const Stage& s, StagePlan& p, std::vector<IterVar>* uneven);
   // Sizes, arguments and workspaces; kernels are added later.
   Lowered take() { return std::move(out_); }
 
@@ -88,6 +91,7 @@ class Planning {
                    std::vector<PrimExpr>* extents, std::vector<PrimExpr>* allocated);
   bool covers(const Stage& s, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& extents) const;
   void set_loops(const Stage& s, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& extents);
+  void set_script_loops(const Stage& s);
   void split_extents(const Relation& r, StagePlan& p, std::vector<IterVar>* uneven);
   tir::Buffer memory(const Stage& s, int output, const PrimExpr& elements);
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/format.h"
+#include "te/script_loops.h"
 #include "tir/walk.h"
 
 namespace tilewright::te {
@@ -83,7 +84,7 @@ Result<Operation> define(Definition d) {
 }
 
 Result<Operation> define_extern(std::string name, std::vector<Tensor> inputs, std::vector<tir::Array> input_arrays,
-                                std::vector<tir::Array> output_arrays, tir::Stmt body) {
+                                std::vector<tir::Array> output_arrays, tir::Stmt body, bool is_script) {
   if (output_arrays.empty()) return bad_tensor("an extern has no output", name, "give it a shape");
   if (inputs.size() != input_arrays.size())
     return bad_tensor(format("{} buffers for {} inputs", input_arrays.size(), inputs.size()), name);
@@ -97,7 +98,9 @@ Result<Operation> define_extern(std::string name, std::vector<Tensor> inputs, st
   op->name = std::move(name);
   for (const tir::Array& a : output_arrays) op->shapes.push_back(a->shape), op->dtypes.push_back(a->dtype);
   op->shape = op->shapes[0];
-  op->external = ExternBody{std::move(inputs), std::move(input_arrays), std::move(output_arrays), std::move(body)};
+  std::vector<ScriptLoop> loops = is_script ? script_loops(body) : std::vector<ScriptLoop>();
+  op->external = ExternBody{std::move(inputs), std::move(input_arrays), std::move(output_arrays), std::move(body),
+                            is_script,         std::move(loops)};
   return out;
 }
 

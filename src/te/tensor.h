@@ -51,11 +51,20 @@ class TensorNode : public Node {
 };
 using Tensor = Ref<TensorNode>;
 
+// A loop of a script's statements that its schedule may change. `nest`: loops directly inside each other whose bounds
+// do not use each other's variables have the same number.
+struct ScriptLoop {
+  IterVar axis;
+  int nest;
+  tir::ForKind kind;
+};
 // A script's own statements: they read whole inputs and write whole outputs, as arrays.
 struct ExternBody {
   std::vector<Tensor> inputs;
   std::vector<tir::Array> input_arrays, output_arrays;
   tir::Stmt body;
+  bool is_script = false;         // a hybrid script
+  std::vector<ScriptLoop> loops;  // of a hybrid script (te/script_loops.h)
 };
 // A recurrence. Each state's first dimension is time: `init` gives the first elements, `update` computes later ones in
 // order from earlier ones, which it reads as elements of the placeholders `state`.
@@ -111,7 +120,7 @@ Result<Operation> define(Definition definition);
 
 // Errors of both: InvalidArgument (no output; statements over unknown memory; inconsistent states).
 Result<Operation> define_extern(std::string name, std::vector<Tensor> inputs, std::vector<tir::Array> input_arrays,
-                                std::vector<tir::Array> output_arrays, tir::Stmt body);
+                                std::vector<tir::Array> output_arrays, tir::Stmt body, bool is_script = false);
 Result<Operation> define_scan(std::string name, std::vector<Tensor> init, std::vector<Tensor> update,
                               std::vector<Tensor> state);
 

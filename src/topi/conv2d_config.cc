@@ -169,8 +169,8 @@ void set_chunk(const Conv2dProblem& p, Conv2dConfig* c) {
 }
 
 // Makes the loop body long enough to hide loop overhead: 4 channels of 16, all of a narrower block, whole tap rows of
-// the narrowest.
-void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
+// the narrowest, up to `most` steps.
+void set_unroll(const Conv2dProblem& p, int64_t most, Conv2dConfig* c) {
   if (p.plain_data) {
     c->ic_unroll = static_cast<int>(p.in_channels / p.groups);
     return;
@@ -181,8 +181,8 @@ void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
   const int64_t step = int64_t{c->ic_unroll} * c->tile_height * c->tile_width * c->oc_blocks;
   if (block < 8 && c->ic_unroll == block) {  // with 8 channels the body is long enough; three
                                              // taps of them would make it too long
-    if (step * p.kernel_width <= 512) c->tap_unroll = 1;
-    if (step * p.kernel_width * p.kernel_height <= 512) c->tap_unroll = 2;
+    if (step * p.kernel_width <= most) c->tap_unroll = 1;
+    if (step * p.kernel_width * p.kernel_height <= most) c->tap_unroll = 2;
   }
 }
 
@@ -194,6 +194,8 @@ template <class F>
 void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flatten, F visit) {
   int64_t oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
   const Target machine = p.words() ? for_words(target, p.word_of) : target;
+  // C that is to be read, and compiled by any compiler, has shorter bodies.
+  const int64_t most_steps = target.kind == "c" && target.mcpu.empty() ? 96 : 512;
   for (int flat = 0; flat <= (may_flatten ? 1 : 0); ++flat) {
     int64_t height = flat ? 1 : p.out_height, width = flat ? p.out_height * p.out_width : p.out_width;
     for (int nr = 1; nr <= std::min<int64_t>(oc_blocks, 6); ++nr)
@@ -202,7 +204,7 @@ void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flat
         for (int tw = 1; tw <= width && tile_fits(th * tw, nr, machine); ++tw) {
           Conv2dConfig c{th, tw, nr};
           c.flatten = flat != 0;
-          set_unroll(p, &c);
+          set_unroll(p, most_steps, &c);
           visit(c, conv_cycles(p, c, target));
           // Bands whose input stays in the L2
           // cache beside a panel of weights.

@@ -21,6 +21,7 @@ TEST(Passes, StorageRewrite) { check_cases("storage_rewrite.tir", storage_rewrit
 TEST(Passes, LegalizeSmallFloats) { check_cases("legalize_small_floats.tir", legalize_small_floats); }
 TEST(Passes, LegalizeSubBytes) { check_cases("legalize_sub_bytes.tir", legalize_sub_bytes); }
 TEST(Passes, Scalarize) { check_cases("scalarize.tir", scalarize); }
+TEST(Passes, ScalarizeByLoops) { check_cases("scalarize_by_loops.tir", scalarize_by_loops); }
 TEST(Passes, DivideParallel) { check_cases("divide_parallel.tir", divide_parallel); }
 TEST(Passes, BindSingleThread) { check_cases("bind_single_thread.tir", bind_single_thread); }
 TEST(Passes, LowerKernel) {

@@ -243,7 +243,7 @@ def functions_outlined_and_marked():
 def a_device_of_someone():
     target = Target("ext_dev", host="llvm")
     assert target.kind.name == "ext_dev" and target.host.kind.name == "llvm" and tvm.device(str(target), 0) == tvm.ext_dev(0) and tvm.ext_dev(2).device_id == 2
-    assert not tvm.ext_dev(0).exist
+    assert tvm.ext_dev(0).exist and not tvm.ext_dev(1).exist
     a = te.placeholder((4,), name="a")
     b = te.compute((4,), lambda i: a[i] * 2, name="b")
     out = tvm.nd.array(np.zeros(4, "float32"))
@@ -258,5 +258,8 @@ def vendors_that_are_not_there():
     from tvm.relay.op.contrib.tensorrt import is_tensorrt_runtime_enabled
     assert not is_tensorrt_runtime_enabled() and not arm_compute_lib.is_arm_compute_runtime_enabled()
     assert tvm.get_global_func("relay.ext.tensorrt", allow_missing=True) is None and get_pattern_table("no_such_table") is None
-    with refusing(NotImplementedError, "'cutlass', for NVIDIA's GPUs, is not here"):
-        partition_for_cutlass(tvm.IRModule.from_expr(relay.exp(relay.var("x", shape=(2,)))))
+    mod = tvm.IRModule.from_expr(relay.nn.dense(relay.var("x", shape=(2, 3)), relay.var("w", shape=(4, 3))))
+    parts = partition_for_cutlass(mod)
+    assert [str(f.attrs["Compiler"]) for f in parts.functions.values() if "Compiler" in f.attrs.keys()] == ["cutlass"]
+    with refusing(tvm.TVMError, "relay.ext.cutlass"):
+        relay.build(parts, "llvm")

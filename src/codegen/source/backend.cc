@@ -20,6 +20,14 @@ constexpr tir::KernelPass kSourceLegalize[] = {
     {"legalize_small_floats", tir::legalize_small_floats},
     {"simplify", tir::simplify},
 };
+// For a processor that only the C compiler knows, which may have vectors.
+constexpr tir::KernelPass kAnyLegalize[] = {
+    {"bind_single_thread", tir::bind_single_thread},
+    {"legalize_sub_bytes", tir::legalize_sub_bytes},
+    {"scalarize", tir::scalarize_by_loops},
+    {"legalize_small_floats", tir::legalize_small_floats},
+    {"simplify", tir::simplify},
+};
 constexpr const char* kSourceForms[] = {"c"};
 
 // For processors whose vectors the C compiler knows.
@@ -35,9 +43,8 @@ Result<Target> resolve_c(Target target) {
     return Diagnostic(ErrorCode::kUnknownTarget, "the target c is for any processor and takes no -mattr or -mtriple",
                       {}, "leave them out and give them to the C compiler, or use the target llvm");
   if (!target.mcpu.empty()) return resolve_c_processor(std::move(target));
-  // Templates use this as tiles of scalars, two floats or a double per register: as many as a small register file
-  // holds. Below 128 bits layouts stay plain.
-  target.vector_bits = 64, target.vector_registers = 8;
+  // What nearly all processors have that have vectors at all; on others a tile's lanes are single statements.
+  target.vector_bits = 128, target.vector_registers = 8;
   target.machine.source = MachineModel::Source::kTable, target.machine.family = "any processor that C is for";
   target.machine.gflops = 4, target.machine.l1_gbps = 16, target.machine.l2_gbps = 12, target.machine.l3_gbps = 10,
   target.machine.dram_gbps = 8;
@@ -49,6 +56,7 @@ Result<std::string> print_c(const tir::PrimFunc& function, const Target& target)
   const bool vectors = is_vector_c(target);
   std::span<const tir::KernelPass> passes = kSourceLegalize;
   if (vectors) passes = kVectorLegalize;
+  if (!vectors && !is_small_c(target)) passes = kAnyLegalize;
   return c_kernel(TW_TRY(tir::run_kernel_passes(function, passes)), is_small_c(target), vectors);
 }
 

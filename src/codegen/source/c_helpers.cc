@@ -40,6 +40,19 @@ void add_float_helpers(std::vector<CHelper>* out) {
   }
 }
 
+// GCC makes vectors of a loop over lanes, but not of the statements that it would otherwise make of it first.
+void add_lanes_helper(std::vector<CHelper>* out) {
+  out->push_back({"tw_lanes",
+                  "/* Before loops over lanes: vectors where there are any, else single statements. */\n"
+                  "#if !defined(__GNUC__) || defined(__clang__)\n"
+                  "#define tw_lanes\n"
+                  "#elif defined(__SSE2__) || defined(__ARM_NEON) || defined(__ALTIVEC__) || defined(__riscv_vector)\n"
+                  "#define tw_lanes _Pragma(\"GCC unroll 1\")\n"
+                  "#else\n"
+                  "#define tw_lanes _Pragma(\"GCC unroll 16\")\n"
+                  "#endif\n"});
+}
+
 // For kernels with vectors.
 void add_order_helper(std::vector<CHelper>* out) {
   out->push_back({"tw_keep_order",
@@ -350,6 +363,7 @@ const std::vector<CHelper>& c_helper_table() {
   static const std::vector<CHelper> table = [] {
     std::vector<CHelper> out;
     add_float_helpers(&out);
+    add_lanes_helper(&out);
     add_order_helper(&out);
     add_choice_helpers(&out);
     add_integer_helpers(&out);

@@ -6,6 +6,7 @@
 #include "codegen/source/c_kernel.h"
 #include "codegen/source/c_printer.h"
 #include "codegen/source/c_types.h"
+#include "tir/passes/scalarize.h"
 #include "tir/walk.h"
 
 namespace tilewright::codegen {
@@ -98,6 +99,7 @@ void CPrinter::print_for(const tir::ForNode& s) {
   index_vars_.insert(s.var.get());
   is_non_negative(s.min) ? void(non_negative_vars_.insert(s.var.get())) : void(non_negative_vars_.erase(s.var.get()));
   const std::string name = name_of(s.var);
+  if (!s.annotations.empty() && s.annotations.front().first == tir::kLanes) line("tw_lanes");
   line(format("for ({0} {1} = {2}; {1} < {3}; ++{1}) {{", type_of(s.var->dtype), name, from, end));
   ++indent_;
   print(s.body);

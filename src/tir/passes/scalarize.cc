@@ -2,6 +2,7 @@
 #include "tir/passes/scalarize.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/format.h"
 #include "tir/walk.h"
@@ -13,6 +14,8 @@ using LaneList = std::vector<PrimExpr>;
 
 class LaneByLane {
  public:
+  explicit LaneByLane(bool loops = false) : loops_(loops) {}
+
   Stmt stmt(const Stmt& s) {
     switch (s->kind) {
       case StmtKind::kStore:
@@ -32,10 +35,14 @@ class LaneByLane {
         if (n.buffer->dtype.lanes == 1) return with_children(s);
         return allocate(flat(n.buffer), stmt(n.body));
       }
+      case StmtKind::kSeq: {
+        std::vector<Stmt> parts;
+        for (const Stmt& part : static_cast<const SeqNode&>(*s).stmts) append(stmt(part), &parts);
+        return seq(std::move(parts));
+      }
       case StmtKind::kFor:
       case StmtKind::kIf:
       case StmtKind::kWhile:
-      case StmtKind::kSeq:
       case StmtKind::kCallExtern:
         return with_children(s);
       case StmtKind::kWrite:
@@ -62,9 +69,11 @@ class LaneByLane {
   Buffer flat(const Buffer& b) {
     if (b->dtype.lanes == 1) return b;
     Buffer& out = flat_[b.get()];
-    if (!out)
-      out = make_buffer(b->name, b->dtype.element(), b->size * b->dtype.lanes, b->scope, b->alignment, b->read_only,
-                        b->streamed);
+    if (out) return out;
+    // Only constants index registers.
+    const Scope scope = loops_ && b->scope == Scope::kRegister ? Scope::kStack : b->scope;
+    out = make_buffer(b->name, b->dtype.element(), b->size * b->dtype.lanes, scope, b->alignment, b->read_only,
+                      b->streamed);
     return out;
   }
 
@@ -85,6 +94,7 @@ class LaneByLane {
       Stmt out = store(n.buffer, scalar(n.index), scalar(n.value));
       return n.mask ? make_if(scalar(n.mask), out) : out;
     }
+    if (Stmt loop = loops_ ? lane_loop(n, count) : Stmt()) return loop;
     const Buffer buffer = flat(n.buffer);
     const LaneList values = lanes(n.value), masks = n.mask ? lanes(n.mask) : LaneList();
     LaneList places;
@@ -108,6 +118,79 @@ class LaneByLane {
     Stmt out = seq(std::move(stores));
     for (size_t i = taken.size(); i-- > 0;) out = let_stmt(taken[i], values[i], out);
     return out;
+  }
+
+  // Joins loops over the lanes of registers: each lane uses its own elements of those.
+  void append(Stmt part, std::vector<Stmt>* parts) {
+    const auto* loop = as<ForNode>(part);
+    const auto* before = parts->empty() ? nullptr : as<ForNode>(parts->back());
+    if (!loop || !before || lane_loops_.count(loop) == 0 || lane_loops_.count(before) == 0 ||
+        as_const_int(loop->extent) != as_const_int(before->extent)) {
+      parts->push_back(std::move(part));
+      return;
+    }
+    const Stmt body = substitute(loop->body, {{loop->var.get(), before->var}});
+    parts->back() = make_for(before->var, before->min, before->extent, seq({before->body, body}), ForKind::kSerial,
+                             before->annotations);
+    lane_loops_.insert(as<ForNode>(parts->back()));
+    loops_kept_.push_back(parts->back());
+  }
+
+  // A loop over the lanes of a store, if each lane of the value is computed alike from lanes or scalars; else null.
+  Stmt lane_loop(const StoreNode& n, int count) {
+    const auto* place = as<RampNode>(n.index);
+    const bool in_register = n.buffer->scope == Scope::kRegister;
+    if (count < kLoopLanes || n.mask || !(in_register || (place && place->stride == 1))) return {};
+    bool disturbs = false;
+    for_each_expr(n.value, [&](const PrimExpr& part) {
+      const auto* load = as<LoadNode>(part);
+      if (!load || load->buffer != n.buffer) return;
+      const auto at = as_const_int(load->index), same = as_const_int(n.index);
+      disturbs = disturbs || !(load->index == n.index || (at && same && *at == *same));
+    });
+    const PrimExpr lane = make_var("l");
+    const PrimExpr value = disturbs ? PrimExpr() : at_lane(n.value, lane);
+    if (!value) return {};
+    const PrimExpr at = in_register ? scalar(n.index) * count + lane : scalar(place->base) + lane;
+    Stmt out = make_for(lane, make_int(0), make_int(count), store(flat(n.buffer), at, value), ForKind::kSerial,
+                        {{kLanes, "1"}});
+    if (in_register) lane_loops_.insert(as<ForNode>(out)), loops_kept_.push_back(out);
+    return out;
+  }
+
+  // The lane of an expression whose number is a variable; null if that takes more than the same operation on lanes.
+  PrimExpr at_lane(const PrimExpr& e, const PrimExpr& lane) {
+    if (e->dtype.lanes == 1) return scalar(e);
+    if (is_binary(e->kind)) {
+      const auto& n = static_cast<const BinaryNode&>(*e);
+      const PrimExpr a = at_lane(n.a, lane), b = a ? at_lane(n.b, lane) : PrimExpr();
+      return b ? binary(n.kind, a, b) : PrimExpr();
+    }
+    if (const auto* n = as<BroadcastNode>(e)) return scalar(n->value);
+    if (const auto* n = as<CastNode>(e)) {
+      const PrimExpr value = at_lane(n->value, lane);
+      return value ? cast(e->dtype.element(), value) : PrimExpr();
+    }
+    if (const auto* n = as<SelectNode>(e)) {
+      const PrimExpr c = at_lane(n->condition, lane), t = c ? at_lane(n->on_true, lane) : PrimExpr();
+      const PrimExpr f = t ? at_lane(n->on_false, lane) : PrimExpr();
+      return f ? select(c, t, f) : PrimExpr();
+    }
+    if (const auto* n = as<LoadNode>(e)) {
+      if (n->mask) return {};
+      if (n->buffer->scope == Scope::kRegister) return load(flat(n->buffer), scalar(n->index) * e->dtype.lanes + lane);
+      const auto* place = as<RampNode>(n->index);
+      return place && place->stride == 1 ? load(n->buffer, scalar(place->base) + lane) : PrimExpr();
+    }
+    if (const auto* n = as<CallNode>(e)) {
+      std::vector<PrimExpr> args;
+      for (const PrimExpr& a : n->args) {
+        args.push_back(at_lane(a, lane));
+        if (!args.back()) return {};
+      }
+      return intrinsic(n->op, std::move(args));
+    }
+    return {};
   }
 
   // Substitutes a let's value for its variable. Adjacent lets may share variable and body, so results memoised for one
@@ -293,6 +376,10 @@ class LaneByLane {
     return out;
   }
 
+  static constexpr int kLoopLanes = 4;  // fewer are no vector of any processor
+  const bool loops_;
+  std::unordered_set<const ForNode*> lane_loops_;  // those that store to registers
+  std::vector<Stmt> loops_kept_;                   // keeps the set's members alive
   std::unordered_map<const ExprNode*, LaneList> vectors_, vars_, lets_;
   std::unordered_map<const ExprNode*, PrimExpr> scalars_;
   std::vector<PrimExpr> kept_;  // keeps the maps' keys alive
@@ -303,6 +390,11 @@ class LaneByLane {
 
 PrimFunc scalarize(PrimFunc function) {
   function.body = LaneByLane().stmt(function.body);
+  return function;
+}
+
+PrimFunc scalarize_by_loops(PrimFunc function) {
+  function.body = LaneByLane(true).stmt(function.body);
   return function;
 }
 

@@ -12,4 +12,9 @@
 
 namespace tilewright::tir {
 PrimFunc scalarize(PrimFunc function);
+
+// The same, but stores of four lanes and more whose lanes are computed alike become loops over the lanes, annotated
+// kLanes: compilers for processors with vectors make vectors of those, and of single statements none.
+inline constexpr const char* kLanes = "lanes";
+PrimFunc scalarize_by_loops(PrimFunc function);
 }  // namespace tilewright::tir

@@ -87,17 +87,20 @@ def _pools(pools: Any, kind: type) -> list[PoolInfo]:
     return listed
 
 
-def _set_ahead_of_time(options: Any, executor: Executor, workspace: list[PoolInfo], constants: list[PoolInfo], config: Mapping[str, Any]) -> None:
-    """Sets the ahead-of-time options of the build: interface, pools and their planner."""
+def _set_ahead_of_time(options: Any, executor: Executor, in_c: bool, workspace: list[PoolInfo], constants: list[PoolInfo], config: Mapping[str, Any]) -> None:
+    """Sets the ahead-of-time options of the build: the interface in C, pools and their planner."""
     custom, use_io = str(config.get("tir.usmp.custom_algorithm", "")), bool(config.get("tir.usmp.use_workspace_io", False))
     packed = executor.attrs.get("interface-api", "packed") == "packed"
     if use_io and packed:
         raise ValueError('tir.usmp.use_workspace_io option can only be used when interface-api is "c"')
     from ..usmp import planner
-    own = workspace or [WorkspacePoolInfo("workspace")]
-    options.set_ahead_of_time(packed, [(p.pool_name, p.size_hint_bytes) for p in workspace], [(p.pool_name, p.size_hint_bytes) for p in constants],
-                              executor.attrs.get("workspace-byte-alignment", 16), executor.attrs.get("constant-byte-alignment", 16), use_io,
-                              str(config.get("tir.usmp.algorithm", "greedy_by_size")), planner(custom, own) if custom else None)
+    algorithm, own = str(config.get("tir.usmp.algorithm", "greedy_by_size")), workspace or [WorkspacePoolInfo("workspace")]
+    sizes = [[(p.pool_name, p.size_hint_bytes) for p in pools] for pools in (workspace, constants)]
+    if in_c:
+        options.set_ahead_of_time(packed, *sizes, executor.attrs.get("workspace-byte-alignment", 16), executor.attrs.get("constant-byte-alignment", 16), use_io, algorithm,
+                                  planner(custom, own) if custom else None)
+    elif workspace or constants:
+        options.set_runtime_pools(*sizes, algorithm, planner(custom, own) if custom else None)
 
 
 def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Executor = Executor("graph"),
@@ -107,16 +110,16 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
 
     target: one, with or without a host, a list, or a dict by device; on_device decides what runs where (docs/python.md).
     executor, runtime: Executor("aot", {"interface-api": "c", "unpacked-api": True}) with Runtime("crt") is for C programs (docs/aot.md),
-    the only ones with memory pools of their own. Executor("graph") interprets the plan with any number of threads; Executor("aot") calls
-    one generated function."""
+    which provide the memory pools; with Runtime("cpp") the runtime allocates them. Executor("graph") interprets the plan with any number
+    of threads; Executor("aot") calls one generated function."""
     if isinstance(executor, Mapping):  # params was once the fourth argument
         params, executor = executor, Executor("graph")
     executor, runtime = _executor_and_runtime(executor, runtime)
     workspace, constants = _pools(workspace_memory_pools, WorkspaceMemoryPools), _pools(constant_memory_pools, ConstantMemoryPools)
     in_c = executor.name == "aot" and runtime.name == "crt"
-    if (workspace or constants) and not in_c:
-        raise ValueError("memory pools are arguments of the C interface: executor=Executor(\"aot\", {\"interface-api\": \"c\", \"unpacked-api\": True}), "
-                         "runtime=Runtime(\"crt\")")
+    if (workspace or constants) and executor.name != "aot":
+        raise ValueError("memory pools are of models that are compiled ahead of time: executor=Executor(\"aot\"), or for C programs Executor(\"aot\", "
+                         "{\"interface-api\": \"c\", \"unpacked-api\": True}) with runtime=Runtime(\"crt\")")
     if not isinstance(mod_name, str) or not mod_name.isascii():
         raise ValueError("mod_name must be ASCII")
     targets = _targets(target, target_host)
@@ -128,8 +131,8 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
     options.name, options.kernel_cache, options.aot = mod_name, cache_folder(kernel_cache), executor.name == "aot"
     options.device_targets, options.classic_names = _device_targets(targets), not in_c
     options.system_lib = bool(runtime.attrs.get("system-lib") or _processor(targets).attrs.get("system-lib"))
-    if in_c:
-        _set_ahead_of_time(options, executor, workspace, constants, context.config)
+    if executor.name == "aot":
+        _set_ahead_of_time(options, executor, in_c, workspace, constants, context.config)
     if executor.name == "graph" and runtime.name == "crt":
         options.set_graph_in_c(bool(executor.attrs.get("link-params")))
     built = _core.build(module, options, context._bridge())

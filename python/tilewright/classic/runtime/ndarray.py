@@ -25,13 +25,16 @@ _TYPES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 5: "aocl", 6: "sdacc
           13: "micro_dev", 14: "hexagon", 15: "webgpu"}
 
 
+_MEMORY = (1, 12)  # devices whose tensors are in this process's memory
+
+
 class _DeviceFields(NamedTuple):
     device_type: int = 1
     device_id: int = 0
 
 
 class Device(_DeviceFields):
-    """Where a tensor is stored or a model runs. Any device can be named, but only the CPU exists."""
+    """Where a tensor is stored or a model runs. Any device can be named; what exists is the CPU, and ext_dev, whose memory is the CPU's."""
     __slots__ = ()
     STR2MASK, MASK2STR = _NAMES, _TYPES
 
@@ -39,7 +42,7 @@ class Device(_DeviceFields):
     def exist(self) -> bool:
         if self.device_type >= SESSION_STEP:
             return bool(_remote[2](self, 0))
-        return self.device_type == 1 and self.device_id == 0
+        return self.device_type in _MEMORY and self.device_id == 0
 
     # Device properties of the classic interface: None, since the CPU has none of them and there is no other device.
     device_name = compute_version = max_threads_per_block = warp_size = max_shared_memory_per_block = max_clock_rate = None
@@ -66,7 +69,8 @@ def cpu(device_id: int = 0) -> Device:
 def _kind_of_device(name: str) -> Any:
     def make(device_id: int = 0) -> Device:
         return Device(_NAMES[name], device_id)
-    make.__name__, make.__doc__ = name, "A device that does not exist here: its `exist` is False."
+    make.__name__ = name
+    make.__doc__ = "A device whose memory is the CPU's." if name == "ext_dev" else "A device that does not exist here: its `exist` is False."
     return make
 
 
@@ -89,8 +93,8 @@ def device(name: Any, device_id: int = 0) -> Device:
     return Device(_NAMES[kind], int(number) if number else device_id)
 
 
-def _on_cpu(given: Device) -> Device:
-    if given.device_type != 1:
+def _in_memory(given: Device) -> Device:
+    if given.device_type not in _MEMORY:
         raise ValueError(f"there is no memory on {given} here; models run on the CPU: cpu()")
     return given
 
@@ -162,7 +166,7 @@ class NDArray:
     def copyto(self, target: "NDArray | Device", mem_scope: str | None = None) -> "NDArray":
         """Copies to a tensor, or to a device. Errors: ValueError (shape, device), TypeError (dtype)."""
         if isinstance(target, Device):
-            return array(self, target, mem_scope) if target.device_type >= SESSION_STEP else NDArray(self._array.copy(), _on_cpu(target))
+            return array(self, target, mem_scope) if target.device_type >= SESSION_STEP else NDArray(self._array.copy(), _in_memory(target))
         if not isinstance(target, NDArray):
             raise ValueError(f"Unsupported target type {type(target)}")
         return target.copyfrom(self._array)
@@ -200,14 +204,14 @@ def array(arr: Any, device: Device = cpu(), mem_scope: str | None = None, ctx: D
     if (ctx or device).device_type >= SESSION_STEP:
         values = as_array(arr)
         return _remote[1](values.shape, values.dtype, ctx or device, mem_scope).copyfrom(values)
-    return NDArray(np.array(as_array(arr), order="C"), _on_cpu(ctx or device))
+    return NDArray(np.array(as_array(arr), order="C"), _in_memory(ctx or device))
 
 
 def empty(shape: Any, dtype: Any = "float32", device: Device = cpu(), mem_scope: str | None = None, ctx: Device | None = None) -> NDArray:
     """An uninitialised tensor."""
     if (ctx or device).device_type >= SESSION_STEP:
         return _remote[1](shape, dtype, ctx or device, mem_scope)
-    return NDArray(np.empty(shape, dtype), _on_cpu(ctx or device))
+    return NDArray(np.empty(shape, dtype), _in_memory(ctx or device))
 
 
 class _Capsule:

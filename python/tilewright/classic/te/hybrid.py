@@ -316,7 +316,7 @@ class HybridScript:
             plain = [_plain(a) for a in args]
             return types.FunctionType(f.__code__, {**f.__globals__, **_array_names()}, f.__name__, f.__defaults__, f.__closure__)(*plain)
         body, outputs, tensors, buffers = self.read(args)
-        op = _core.te_extern(self._python.__name__, tensors, buffers, outputs, body)
+        op = _core.te_extern(self._python.__name__, tensors, buffers, outputs, body, True)
         made = [op.output(i) for i in range(op.num_outputs)]
         return made[0] if len(made) == 1 else made
 

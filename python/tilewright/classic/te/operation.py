@@ -119,7 +119,7 @@ def extern(shape: typing.Any, inputs: typing.Any, fcompute: typing.Callable[...,
         outs = list(out_buffers) if isinstance(out_buffers, (list, tuple)) else [out_buffers]
     else:
         outs = [decl_buffer(list(s), d, name if len(shapes) == 1 else f"{name}.v{i}") for i, (s, d) in enumerate(zip(shapes, dtypes))]
-    op = _core.te_extern(name, given, ins, outs, evaluate(fcompute(ins, outs)))
+    op = _core.te_extern(name, given, ins, outs, evaluate(fcompute(ins, outs)), False)
     made = [op.output(i) for i in range(op.num_outputs)]
     return made[0] if len(made) == 1 else made
 

@@ -150,14 +150,22 @@ class ExternOp(Operation):
     inputs = property(lambda self: list(self.input_tensors))
 
 
+class HybridOp(Operation):
+    """Tensors computed by a hybrid script. `axis`: its loops, which a schedule can change; those of a nest from the outside inwards, later
+    nests first."""
+
+    body = property(lambda self: self._body)
+    inputs = property(lambda self: list(self.input_tensors))
+
+
 class ScanOp(Operation):
     """A recurrence."""
 
     scan_axis = property(lambda self: self._scan_axis)
 
 
-for _kind, _class in (("Tensor", Tensor), ("PlaceholderOp", PlaceholderOp), ("ComputeOp", ComputeOp), ("ExternOp", ExternOp), ("ScanOp", ScanOp)):
+for _kind, _class in (("Tensor", Tensor), ("PlaceholderOp", PlaceholderOp), ("ComputeOp", ComputeOp), ("ExternOp", ExternOp), ("HybridOp", HybridOp), ("ScanOp", ScanOp)):
     _core._set_loop_class(_kind, _class)
 
 
-__all__ = ["BaseComputeOp", "ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "TensorSlice"]
+__all__ = ["BaseComputeOp", "ComputeOp", "ExternOp", "HybridOp", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "TensorSlice"]

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classic modules of vendors' code generators that are not here, `relay.op.contrib.tensorrt` and its kin: scripts ask them what is there, and
-take another way. Their partition_for_* takes out what a script has registered for a generator of its own under the same name."""
+"""The classic modules of vendors' libraries that are not here, `relay.op.contrib.tensorrt` and its kin: scripts ask them what is there.
+Their partition_for_* takes out what the library runs (vendor_patterns.py), or what a script has registered under the same name; a build then
+asks for the code generator, `relay.ext.<name>`."""
 from __future__ import annotations
 
 import enum
+import functools
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -13,6 +15,7 @@ from ....transform import Sequential
 from ... import transform
 from ..registry import registered
 from .register import get_pattern_table
+from .vendor_patterns import TABLES
 
 
 class _Vendor(NamedTuple):
@@ -34,19 +37,35 @@ class Available(enum.Enum):
     UNAVAILABLE, SW_ONLY, SW_AND_HW = range(3)
 
 
+# Convolutions are put in the layout that the library runs.
+_LAYOUTS = {"tensorrt": {"nn.conv1d": ["NCW", "default"], "nn.conv2d": ["NCHW", "default"], "nn.conv3d": ["NCDHW", "default"], "nn.conv2d_transpose": ["NCHW", "default"]}}
+_EACH_ALONE = ("arm_compute_lib", "cublas", "cudnn", "cutlass", "ethos-n")  # regions are single operators and chains
+_OF_INFERENCE = ("bnns", "cutlass")  # norms are folded
+
+
+def _steps(compiler: str, table: Any, mod_name: str) -> list[Any]:
+    out: list[Any] = [transform.InferType()]
+    if compiler in _OF_INFERENCE:
+        out += [transform.SimplifyInference(), transform.FoldConstant(), transform.FoldScaleAxis(), transform.FoldConstant()]
+    if compiler in _LAYOUTS:
+        out += [transform.ConvertLayout(_LAYOUTS[compiler]), transform.FoldConstant()]
+    out += [transform.MergeComposite(table)] if table else []
+    out.append(transform.AnnotateTarget(compiler, include_non_call_ops=compiler not in _EACH_ALONE))
+    out += [] if compiler in _EACH_ALONE else [transform.MergeCompilerRegions()]
+    return [*out, transform.PartitionGraph(mod_name), transform.InferType()]
+
+
 def _partition(name: str, vendor: _Vendor) -> Callable[..., Any]:
-    def partition(mod: Any, params: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    def partition(mod: Any, params: Mapping[str, Any] | None = None, *_: Any, **options: Any) -> Any:
         table = get_pattern_table(vendor.compiler)
         if table is None and not registered(f"target.{vendor.compiler}"):
-            raise NotImplementedError(f"partition_for_{name}: the code generator '{vendor.compiler}', for {vendor.runs_on}, is not here; build the module as it is for the processor, or "
+            raise NotImplementedError(f"partition_for_{name}: what {vendor.runs_on} runs is not known here; build the module as it is for the processor, or "
                                       f"register operators and patterns of a generator of your own for it (docs/external-codegen.md)")
         if params:
             mod = mod.bind_params({key: as_array(value) for key, value in params.items()})
-        steps = [transform.InferType(), *([transform.MergeComposite(table)] if table else []), transform.AnnotateTarget(vendor.compiler), transform.MergeCompilerRegions(),
-                 transform.PartitionGraph(options.get("mod_name", "default"))]
-        return Sequential(steps)(mod)
+        return Sequential(_steps(vendor.compiler, table, options.get("mod_name", "default")))(mod)
     partition.__name__ = f"partition_for_{name}"
-    partition.__doc__ = f"The module with what a script has registered for '{vendor.compiler}' as external functions. NotImplementedError: nothing is."
+    partition.__doc__ = f"The module with what {vendor.runs_on} runs as functions of '{vendor.compiler}'. NotImplementedError: that is not known."
     return partition
 
 
@@ -58,6 +77,8 @@ def vendor_module(name: str) -> types.ModuleType | None:
     if name not in _made:
         made = types.ModuleType(f"{__package__}.{name}", f"The code generator for {vendor.runs_on}, which is not here")
         setattr(made, f"partition_for_{name}", _partition(name, vendor))
+        if vendor.compiler in TABLES:
+            setattr(made, "pattern_table", functools.partial(get_pattern_table, vendor.compiler))
         for asked in vendor.asked:
             setattr(made, asked, lambda: False)
         if name == "ethosn":
