@@ -120,10 +120,9 @@ def build_runtime(processor):
         print(f"skipped: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not here; ./dev setup --cross installs them")
         return None
     folder = ROOT / f"build-{processor.toolchain}"
-    steps = [["cmake", "--build", str(folder), "--target", "tilewright", "tilewright_vm"]]
-    if not (folder / "build.ninja").exists():
-        steps.insert(0, ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "--toolchain", str(ROOT / f"cmake/toolchains/{processor.toolchain}.cmake"),
-                         "-DTILEWRIGHT_COMPILER=OFF", "-DTILEWRIGHT_VM=ON", "-DTILEWRIGHT_TESTS=OFF"])
+    steps = [["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "--toolchain", str(ROOT / f"cmake/toolchains/{processor.toolchain}.cmake"),
+              "-DTILEWRIGHT_COMPILER=OFF", "-DTILEWRIGHT_VM=ON", "-DTILEWRIGHT_TESTS=OFF"],
+             ["cmake", "--build", str(folder), "--target", "tilewright", "tilewright_vm"]]
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True)
         if done.returncode:
