@@ -303,7 +303,7 @@ class Scripts(unittest.TestCase):
             except NotImplementedError as error:
                 print(error)
             ''')
-        for line, text in zip(out, ("tvm.tir.StmtSRef does not exist in Tilewright", "ssh -L", "create_local_aot_executor", "relay.collage is not supported", "cross_compiler",
+        for line, text in zip(out, ("tvm.tir.StmtSRef does not exist in Tilewright; instead: te.compute", "ssh -L", "create_local_aot_executor", "relay.collage is not supported", "cross_compiler",
                                     "docs/migrating.md", "tvm.nonsense does not exist", "tvm.relay.nonsense does not exist", "export the model to ONNX")):
             self.assertIn(text, line)
         self.assertEqual(len(out), 9)
