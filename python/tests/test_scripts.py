@@ -284,9 +284,9 @@ class Scripts(unittest.TestCase):
     def test_what_is_missing_names_its_replacement(self):
         out = self.script('''
             import tvm
-            from tvm import meta_schedule, te
+            from tvm import meta_schedule
             import tvm.auto_scheduler
-            for use in (lambda: te.HybridOp(), lambda: tvm.rpc.proxy.Proxy(), lambda: tvm.micro.build(),
+            for use in (lambda: tvm.tir.StmtSRef(), lambda: tvm.rpc.proxy.Proxy(), lambda: tvm.micro.build(),
                         lambda: tvm.relay.collage.tune, lambda: tvm.contrib.ndk.create_shared("a", []), lambda: tvm.nonsense):
                 try:
                     use()
@@ -303,7 +303,7 @@ class Scripts(unittest.TestCase):
             except NotImplementedError as error:
                 print(error)
             ''')
-        for line, text in zip(out, ("tvm.te.HybridOp does not exist in Tilewright; instead: te.compute", "ssh -L", "create_local_aot_executor", "relay.collage is not supported", "cross_compiler",
+        for line, text in zip(out, ("tvm.tir.StmtSRef does not exist in Tilewright; instead: te.compute", "ssh -L", "create_local_aot_executor", "relay.collage is not supported", "cross_compiler",
                                     "docs/migrating.md", "tvm.nonsense does not exist", "tvm.relay.nonsense does not exist", "export the model to ONNX")):
             self.assertIn(text, line)
         self.assertEqual(len(out), 9)
