@@ -202,7 +202,7 @@ struct Reduction {
   const DataType element = extremum ? p.dtype : accumulator_dtype(p.dtype);
   const bool keeps_dims = out.rank() == rank;
   const int lanes = context.target->lanes(std::max<int>(32, element.bits));
-  const Combine combine{p.kind, element};
+  const Combine combine{p.kind, element, extremum&& element.is_float()};
   int64_t count = 1;
   std::vector<int> kept;
 };
@@ -223,7 +223,8 @@ Stmt min_max(const std::vector<int64_t>& shape, DataType dtype, const Operand& i
   constexpr int64_t kPiece = 1024;
   const int64_t width = shape.back(), pieces = width / kPiece, rest = width % kPiece;
   const int lanes = context.target->lanes(std::max<int>(32, dtype.bits));
-  const Combine low{ReduceKind::kMin, dtype}, high{ReduceKind::kMax, dtype};
+  const bool nan_wins = dtype.is_float();
+  const Combine low{ReduceKind::kMin, dtype, nan_wins}, high{ReduceKind::kMax, dtype, nan_wins};
   const std::vector<int64_t> lines(shape.begin(), shape.end() - 1);
   auto pair = [&](int64_t extent) {
     return std::pair(RowReduction(low, lanes, extent), RowReduction(high, lanes, extent));

@@ -10,6 +10,8 @@ namespace tilewright::topi {
 using namespace tir;
 
 PrimExpr Combine::operator()(const PrimExpr& a, const PrimExpr& b) const {
+  // The machine's extreme is its second operand where one of both is NaN.
+  if (nan_wins) return select(ne(b, b), b, kind == ReduceKind::kMax ? max(b, a) : min(b, a));
   switch (kind) {
     case ReduceKind::kSum:
     case ReduceKind::kMean:
@@ -48,7 +50,7 @@ PrimExpr Combine::neutral(DataType dtype) const {
 PrimExpr Combine::across(const PrimExpr& vector) const {
   const int lanes = vector->dtype.lanes;
   if (lanes == 1) return vector;
-  if (!element.is_bool()) {
+  if (!element.is_bool() && !nan_wins) {
     if (kind == ReduceKind::kSum || kind == ReduceKind::kMean) return intrinsic(Intrinsic::k_reduce_add, {vector});
     if (kind == ReduceKind::kMax) return intrinsic(Intrinsic::k_reduce_max, {vector});
     if (kind == ReduceKind::kMin) return intrinsic(Intrinsic::k_reduce_min, {vector});
@@ -61,27 +63,44 @@ PrimExpr Combine::across(const PrimExpr& vector) const {
 
 RowReduction::RowReduction(Combine combine, int lanes, int64_t extent, bool together)
     : combine_(combine), lanes_(extent < lanes / 2 ? 1 : lanes), extent_(extent) {
+  tracks_nan_ = combine.nan_wins && lanes_ > 1;
+  if (tracks_nan_) combine_.nan_wins = false;
   wide_ = static_cast<int>(std::clamp<int64_t>(extent / lanes_, 1, 4));
   acc_ = make_buffer("acc", combine.element.with_lanes(lanes_), wide_, Scope::kRegister);
   value_ = make_buffer("value", combine.element.with_lanes(lanes_), 1, Scope::kRegister);
+  if (tracks_nan_)
+    nan_ =
+        make_buffer("nan", (combine.element.bits == 64 ? kInt64 : kInt32).with_lanes(lanes_), wide_, Scope::kRegister);
   if (together && wide_ > 1)
     values_ = make_buffer("values", combine.element.with_lanes(lanes_ * wide_), 1, Scope::kRegister);
 }
 
 Stmt RowReduction::clear() const {
   std::vector<Stmt> body;
-  for (int i = 0; i < wide_; ++i) body.push_back(store(acc_, make_int(i), combine_.neutral(acc_->dtype)));
+  for (int i = 0; i < wide_; ++i) {
+    body.push_back(store(acc_, make_int(i), combine_.neutral(acc_->dtype)));
+    if (nan_) body.push_back(store(nan_, make_int(i), make_const(nan_->dtype, 0)));
+  }
   return seq(std::move(body));
+}
+
+// Adds a vector to a partial result.
+Stmt RowReduction::add(int slot, const PrimExpr& value) const {
+  const PrimExpr at = make_int(slot);
+  Stmt extreme = store(acc_, at, combine_(load(acc_, at), value));
+  if (!nan_) return extreme;
+  const PrimExpr seen = select(ne(value, value), make_const(nan_->dtype, -1), make_const(nan_->dtype, 0));
+  return seq({extreme, store(nan_, at, min(load(nan_, at), seen))});
 }
 
 Stmt RowReduction::accumulate(const Element& element,
                               const std::function<Stmt(PrimExpr, PrimExpr, const PrimExpr&)>& also) const {
   const int64_t vectors = extent_ / lanes_, tail = extent_ % lanes_;
   auto step = [&](int slot, const PrimExpr& i, const PrimExpr& mask) {
-    PrimExpr value = load(value_, make_int(0)), acc = load(acc_, make_int(slot));
+    PrimExpr value = load(value_, make_int(0));
     std::vector<Stmt> body{store(value_, make_int(0), element(i, lanes_, mask))};
     PrimExpr addend = mask ? select(mask, value, combine_.neutral(value->dtype)) : value;
-    body.push_back(store(acc_, make_int(slot), combine_(acc, addend)));
+    body.push_back(add(slot, addend));
     if (also) body.push_back(also(i, value, mask));
     return seq(std::move(body));
   };
@@ -91,7 +110,7 @@ Stmt RowReduction::accumulate(const Element& element,
     for (int s = 0; s < wide_; ++s) {
       std::vector<int> part(static_cast<size_t>(lanes_));
       std::iota(part.begin(), part.end(), s * lanes_);
-      body.push_back(store(acc_, make_int(s), combine_(load(acc_, make_int(s)), shuffle({values}, part))));
+      body.push_back(add(s, shuffle({values}, part)));
     }
     if (also) body.push_back(also(i, values, {}));
     return seq(std::move(body));
@@ -110,20 +129,30 @@ Stmt RowReduction::accumulate(const Element& element,
   return seq(std::move(body));
 }
 
-PrimExpr RowReduction::result() const {
+// All partial results and lanes as one.
+PrimExpr RowReduction::joined(const Buffer& slots, const Combine& combine) const {
   std::vector<PrimExpr> parts;
-  for (int i = 0; i < wide_; ++i) parts.push_back(load(acc_, make_int(i)));
+  for (int i = 0; i < wide_; ++i) parts.push_back(load(slots, make_int(i)));
   while (parts.size() > 1) {
     std::vector<PrimExpr> next;
     for (size_t i = 0; i < parts.size(); i += 2)
-      next.push_back(i + 1 < parts.size() ? combine_(parts[i], parts[i + 1]) : parts[i]);
+      next.push_back(i + 1 < parts.size() ? combine(parts[i], parts[i + 1]) : parts[i]);
     parts = std::move(next);
   }
-  return combine_.across(parts[0]);
+  return combine.across(parts[0]);
+}
+
+PrimExpr RowReduction::result() const {
+  const PrimExpr extreme = joined(acc_, combine_);
+  if (!nan_) return extreme;
+  const PrimExpr seen = joined(nan_, {ReduceKind::kMin, nan_->dtype.element()});
+  return select(lt(seen, make_int(0, seen->dtype)),
+                make_const(extreme->dtype, std::numeric_limits<double>::quiet_NaN()), extreme);
 }
 
 Stmt RowReduction::scope(Stmt body) const {
   if (values_) body = allocate(values_, std::move(body));
+  if (nan_) body = allocate(nan_, std::move(body));
   return allocate(acc_, allocate(value_, std::move(body)));
 }
 

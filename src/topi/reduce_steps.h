@@ -9,6 +9,7 @@ namespace tilewright::topi {
 struct Combine {
   ReduceKind kind;
   DataType element;
+  bool nan_wins = false;  // an extreme of floats is NaN where one of them is; else it may be lost
   tir::PrimExpr operator()(const tir::PrimExpr& a, const tir::PrimExpr& b) const;
   tir::PrimExpr neutral(DataType dtype) const;
   tir::PrimExpr across(const tir::PrimExpr& vector) const;  // reduces the lanes
@@ -29,10 +30,16 @@ class RowReduction {
   tir::Stmt scope(tir::Stmt body) const;
 
  private:
+  tir::Stmt add(int slot, const tir::PrimExpr& value) const;
+  tir::PrimExpr joined(const tir::Buffer& slots, const Combine& combine) const;
+
+  // Where NaN wins, vectors are combined as if there were none; which lanes had one is remembered beside them, off the
+  // chain of the extremes: -1 in nan_.
   Combine combine_;
+  bool tracks_nan_;
   int lanes_, wide_;
   int64_t extent_;
-  tir::Buffer acc_, value_, values_;
+  tir::Buffer acc_, nan_, value_, values_;
 };
 
 using RowStep = std::function<tir::Stmt(tir::PrimExpr i, int lanes, const tir::PrimExpr& mask)>;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/format.h"
 #include "driver/build.h"
 #include "driver/graphs.h"
 
@@ -267,6 +268,25 @@ TEST(LongRows, ChannelsMoveLast) {
         check({x}, call("transpose", {x}, make_attrs<TransposeAttrs>([](auto& a) { a.axes = {0, 2, 3, 1}; })), target);
         check({y}, call("transpose", {y}, make_attrs<TransposeAttrs>([](auto& a) { a.axes = {2, 0, 1}; })), target);
       }
+}
+
+// The extreme of a row, a column or all elements is NaN where one of them is, wherever that lies.
+TEST(LongRows, ExtremesKeepNaN) {
+  for (const char* target : {"llvm", "llvm -mcpu=haswell", "llvm -mcpu=x86-64"})
+    for (const DataType dtype : {kFloat32, kFloat64, kFloat16})
+      for (const std::vector<int64_t>& shape : {std::vector<int64_t>{5, 7}, {9, 131}, {131, 9}, {64, 256}})
+        for (const std::vector<int64_t>& axes : {std::vector<int64_t>{0}, {1}, {0, 1}}) {
+          SCOPED_TRACE(format("{} {} {}", target, dtype.str(), shape_str(shape)));
+          Tensor data = random_tensor(dtype, shape, 3);
+          for (const auto& [row, column] : {std::pair<int64_t, int64_t>{0, 0}, {1, shape[1] - 1}, {3, shape[1] / 2}})
+            data.set_double(row * shape[1] + column, NAN);
+          const Expr x = input("x", shape, dtype);
+          std::vector<Expr> extremes;
+          for (const char* op : {"max", "min"})
+            extremes.push_back(call(op, {x}, make_attrs<relay::ReduceAttrs>([&](auto& a) { a.axis = axes; })));
+          if (axes.size() == 2) extremes.push_back(relay::make_get(call("min_max", {x}), 1));
+          check({x}, relay::make_tuple(extremes), {{"x", data}}, target);
+        }
 }
 
 }  // namespace
