@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of hybrid scripts. Their order may change where no two iterations that change places access the same
-// element (tir/dependence.h, and indices dimension by dimension, also of free sizes). Tests:
-// tests/te/script_loops_test.cc
+// element (tir/dependence.h, and indices dimension by dimension, also of free sizes). Test:
+// python/tests/test_te_hybrid.py
 #pragma once
 #include <span>
 #include <vector>
