@@ -6,7 +6,7 @@
 // Ensures: each remaining call of an operator is inside a Primitive function; results are unchanged.
 // Why here: after every pass that rewrites operators, before lowering. At level 0 every group has one operator.
 // Options: relay.FuseOps.max_depth, relay.FuseOps.in_place, relay.FuseOps.link_params.
-// Test: tests/relay/passes_fuse_ops_test.cc.
+// Test: tests/relay/passes/fuse_ops*.txt
 #pragma once
 #include "ir/pass_context.h"
 #include "relay/expr.h"

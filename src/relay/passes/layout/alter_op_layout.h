@@ -11,7 +11,7 @@
 // Why here: after the arithmetic passes, which know plain layouts only; before FoldConstant packs the weights and
 // FuseOps. Padding lanes of the last block are finite on every edge (only ops that keep them finite stay inside an
 // island when the channels do not fill it), and weights are zero there, so they never reach a real channel.
-// Tests: tests/relay/alter_op_layout_test.cc.
+// Tests: tests/relay/passes/alter_op_layout*.txt
 #pragma once
 #include "ir/pass_context.h"
 #include "relay/expr.h"

@@ -6,7 +6,7 @@
 // Ensures: the first field equals the old result.
 // Error: UnsupportedModel for an operator without a rule, by name.
 // Why here: on request only.
-// Test: tests/relay/passes/first_order_gradient*.txt, tests/relay/gradient_test.cc (against differences)
+// Test: tests/relay/passes/first_order_gradient*.txt, tests/relay/language_test.cc (against differences)
 #pragma once
 #include <vector>
 
