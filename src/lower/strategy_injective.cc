@@ -8,6 +8,7 @@
 #include "lower/strategy.h"
 #include "lower/window_copy.h"
 #include "relay/op.h"
+#include "relay/ops/image/attrs_image.h"
 #include "relay/ops/tensor/attrs_transform.h"
 #include "topi/injective.h"
 #include "topi/join_rows.h"

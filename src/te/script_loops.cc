@@ -63,7 +63,7 @@ bool iterations_apart(const ForNode& loop) {
 // A loop of a schedule in the order of the script: what it consists of, and its place, [first, last), where the
 // script's loop number n of the nest takes [n, n + 1).
 struct Rank {
-  double first, last;
+  double first = 0, last = 0;
   std::vector<size_t> of;
 };
 

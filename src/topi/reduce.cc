@@ -226,11 +226,9 @@ Stmt min_max(const std::vector<int64_t>& shape, DataType dtype, const Operand& i
   const bool nan_wins = dtype.is_float();
   const Combine low{ReduceKind::kMin, dtype, nan_wins}, high{ReduceKind::kMax, dtype, nan_wins};
   const std::vector<int64_t> lines(shape.begin(), shape.end() - 1);
-  auto pair = [&](int64_t extent) {
-    return std::pair(RowReduction(low, lanes, extent), RowReduction(high, lanes, extent));
-  };
-  const auto [whole_low, whole_high] = pair(std::min(width, kPiece));
-  const auto [rest_low, rest_high] = pair(std::max<int64_t>(1, rest));
+  const int64_t whole = std::min(width, kPiece), left = std::max<int64_t>(1, rest);
+  const RowReduction whole_low(low, lanes, whole), whole_high(high, lanes, whole), rest_low(low, lanes, left),
+      rest_high(high, lanes, left);
   auto both = [&](const RowReduction& a, const RowReduction& b, const PrimExpr& line, const PrimExpr& first) {
     auto element = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
       Index index = unravel(line, lines);

@@ -143,7 +143,7 @@ PrimExpr RowReduction::joined(const Buffer& slots, const Combine& combine) const
 }
 
 PrimExpr RowReduction::result() const {
-  const PrimExpr extreme = joined(acc_, combine_);
+  PrimExpr extreme = joined(acc_, combine_);
   if (!nan_) return extreme;
   const PrimExpr seen = joined(nan_, {ReduceKind::kMin, nan_->dtype.element()});
   return select(lt(seen, make_int(0, seen->dtype)),

@@ -37,8 +37,8 @@ bool pays(const Expr& e, const Tensor& weight, const Target& target) {
   for (int64_t d : *shape) results *= static_cast<double>(d);
   // Of dense layers and convolutions the weights' first dimension is the results', of matrices the one that is left.
   const bool last = is_call_to(e, "nn.matmul") && !attrs_of<MatmulAttrs>(e).transpose_b;
-  const int64_t weights = weight.size(), outputs = weight.shape()[last ? 1 : 0];
-  const double products = results * static_cast<double>(weights / outputs) * 32 / target.vector_bits;
+  const int64_t weights = weight.size(), outputs = weight.shape()[last ? 1 : 0], each_reads = weights / outputs;
+  const double products = results * static_cast<double>(each_reads) * 32 / target.vector_bits;
   auto cycles = [&](double each, int64_t bytes) {
     const double way = bytes <= machine.l2_bytes ? machine.l2_rate : machine.l3_rate;
     return std::max(products * each / machine.fmas_per_cycle(target.vector_bits), static_cast<double>(bytes) / way);
