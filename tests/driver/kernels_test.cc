@@ -289,10 +289,11 @@ TEST(Kernels, OtherTargets) {
 TEST(Kernels, ATableOfWordsIsStoredOnce) {
   constexpr int64_t kWords = 16421, kWidth = 256;  // above 16 MiB, the last tile of rows is partial
   for (const char* target : {"llvm", "llvm -mcpu=haswell"}) {
-    const Expr table = constant({kWords, kWidth}), word = input("word", {1}, kInt64), scale = input("scale", {1, kWidth});
+    const Expr table = constant({kWords, kWidth}), word = input("word", {1}, kInt64),
+               scale = input("scale", {1, kWidth});
     const Expr row = call("take", {table, word}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
-    const Expr logits = call("nn.dense", {call("multiply", {row, scale}), table},
-                             make_attrs<relay::DenseAttrs>([](auto&) {}));
+    const Expr logits =
+        call("nn.dense", {call("multiply", {row, scale}), table}, make_attrs<relay::DenseAttrs>([](auto&) {}));
     const auto module = relay::Module().with_main(relay::make_function({word, scale}, logits));
     check(module, target, {{"word", Tensor::from<int64_t>(kInt64, {1}, std::vector<int64_t>{kWords - 1})}});
     BuildOptions options;

@@ -125,8 +125,7 @@ Result<double> run_as_program_elsewhere(const onnx::BackendCase& test, const onn
   }
   std::vector<std::pair<std::string, Tensor>> expected;
   for (const auto& output : data.outputs) {
-    if (output.absent)
-      return Diagnostic(ErrorCode::kUnsupportedModel, "a command has no absent values", output.name);
+    if (output.absent) return Diagnostic(ErrorCode::kUnsupportedModel, "a command has no absent values", output.name);
     if (!output.is_sequence) expected.emplace_back(output.name, output.tensor);
     for (const Tensor& item : output.sequence) expected.emplace_back(output.name, item);
   }
