@@ -50,7 +50,7 @@ if(TARGET tilewright)
   foreach(processor aarch64 riscv64)
     add_test(NAME conformance.${processor} COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
              --tool $<TARGET_FILE:tilewright> --target ${processor} --sample 40)
-    set_tests_properties(conformance.${processor} PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 900)
+    set_tests_properties(conformance.${processor} PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 2400)
   endforeach()
   set_tests_properties(conformance.onnx PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 1500 RUN_SERIAL ON)
 endif()
