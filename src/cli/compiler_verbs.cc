@@ -11,8 +11,11 @@
 #include "base/format.h"
 #include "cli/interrupt.h"
 #include "cli/verbs.h"
+#include "runtime/vm/compiler_hook.h"
 
 namespace tilewright::cli {
+
+using runtime::vm::kCompilerLibrary;
 
 const char* const kCompilerVerbsHelp = R"(  compile                     Compile an ONNX model to a shared library
   verify                      Compare a compiled model with the reference, layer by layer
@@ -38,8 +41,6 @@ constexpr const char* kServeTrials = "serve-trials";  // internal: started by `t
 constexpr const char* kSessionVerbs[] = {"rpc-server", "rpc-tracker", "token"};
 
 }  // namespace
-
-const char* const kCompilerLibrary = "libtilewright_compiler.so";
 
 std::string own_folder() {
   char path[PATH_MAX];

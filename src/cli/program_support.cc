@@ -5,6 +5,8 @@
 
 namespace tilewright::cli {
 
+using runtime::vm::kCompilerLibrary;
+
 namespace {
 constexpr const char* kInterpreterLibrary = "libtilewright_vm.so";
 }  // namespace

@@ -37,7 +37,6 @@ Result<void*> compiler_symbol(const char* name, const std::string& user);
 // A function of one of the project's libraries, which stays open; null, and why, where it is not installed. Errors:
 // LinkFailed (no such function: another version).
 Result<void*> library_symbol(const char* file, const char* name, std::string* why);
-extern const char* const kCompilerLibrary;
 extern const char* const kCompilerVerbsHelp;
 std::string own_folder();  // the program's folder, with a slash
 

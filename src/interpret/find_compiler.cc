@@ -8,22 +8,18 @@
 #include "tilewright/compiler.h"
 
 // Null in a library that is linked without the compiler.
-extern "C" __attribute__((weak)) int32_t tw_compiler_specialize(const char* format, const void* source,
-                                                                uint64_t source_bytes, const char* target,
-                                                                const char* const* names, const DLTensor* arguments,
-                                                                uint64_t count, const char* output, uint8_t* by_value);
+extern "C" __attribute__((weak)) decltype(tw_compiler_specialize) tw_compiler_specialize;
 
 namespace tilewright::interpret {
 namespace {
-
-constexpr const char* kLibrary = "libtilewright_compiler.so";
 
 Compiler open_compiler() {
   Dl_info own{};
   std::string folder;
   if (dladdr(reinterpret_cast<const void*>(&find_compiler), &own) != 0 && own.dli_fname) folder = own.dli_fname;
   folder.resize(folder.rfind('/') == std::string::npos ? 0 : folder.rfind('/') + 1);
-  for (const std::string& place : {folder + kLibrary, std::string(kLibrary)}) {
+  for (const std::string& place :
+       {folder + runtime::vm::kCompilerLibrary, std::string(runtime::vm::kCompilerLibrary)}) {
     void* library = dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (!library) continue;
     void* specialize = dlsym(library, "tw_compiler_specialize");

@@ -63,12 +63,12 @@ PrimExpr Combine::across(const PrimExpr& vector) const {
 
 RowReduction::RowReduction(Combine combine, int lanes, int64_t extent, bool together)
     : combine_(combine), lanes_(extent < lanes / 2 ? 1 : lanes), extent_(extent) {
-  tracks_nan_ = combine.nan_wins && lanes_ > 1;
-  if (tracks_nan_) combine_.nan_wins = false;
+  const bool tracks_nan = combine.nan_wins && lanes_ > 1;
+  if (tracks_nan) combine_.nan_wins = false;
   wide_ = static_cast<int>(std::clamp<int64_t>(extent / lanes_, 1, 4));
   acc_ = make_buffer("acc", combine.element.with_lanes(lanes_), wide_, Scope::kRegister);
   value_ = make_buffer("value", combine.element.with_lanes(lanes_), 1, Scope::kRegister);
-  if (tracks_nan_)
+  if (tracks_nan)
     nan_ =
         make_buffer("nan", (combine.element.bits == 64 ? kInt64 : kInt32).with_lanes(lanes_), wide_, Scope::kRegister);
   if (together && wide_ > 1)
@@ -117,7 +117,7 @@ Stmt RowReduction::accumulate(const Element& element,
   };
   std::vector<Stmt> body;
   if (vectors >= wide_)
-    body.push_back(loop("j", vectors / wide_, [&](PrimExpr j) {
+    body.push_back(loop("j", vectors / wide_, [&](const PrimExpr& j) {
       if (values_) return steps_together(j * (int64_t{wide_} * lanes_));
       std::vector<Stmt> steps;
       for (int s = 0; s < wide_; ++s) steps.push_back(step(s, j * (int64_t{wide_} * lanes_) + int64_t{s} * lanes_, {}));

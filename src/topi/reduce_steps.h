@@ -36,7 +36,6 @@ class RowReduction {
   // Where NaN wins, vectors are combined as if there were none; which lanes had one is remembered beside them, off the
   // chain of the extremes: -1 in nan_.
   Combine combine_;
-  bool tracks_nan_;
   int lanes_, wide_;
   int64_t extent_;
   tir::Buffer acc_, nan_, value_, values_;

@@ -27,8 +27,7 @@ constexpr int kLeastLanes = 4;
 
 std::optional<double> constant_of(const PrimExpr& e) {
   if (const auto* b = as<BroadcastNode>(e)) return constant_of(b->value);
-  if (const auto* number = as<FloatImmNode>(e)) return number->value;
-  return std::nullopt;
+  return as_const_float(e);
 }
 
 // The other operand of a binary node with a constant one, which goes to `constant`; null for other nodes.
@@ -79,17 +78,15 @@ std::optional<RoundedProduct> rounded_product(const CastNode& e) {
 Value* KernelEmitter::emit_rounded_product(const CastNode* e) {
   const auto found = rounded_product(*e);
   if (!found) return nullptr;
-  const auto lanes = static_cast<unsigned>(e->dtype.lanes);
   Value *sum = emit(found->sum), *scale = emit(found->scale);
   const DataType from = found->sum->dtype, single = kFloat32.with_lanes(e->dtype.lanes),
                  wide = kFloat64.with_lanes(e->dtype.lanes);
   auto rounded = [&](Value* product) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::rint, product); };
   auto byte_of = [&](Value* integer, DataType dtype) {
     auto number = [&](double value) { return llvm::ConstantFP::get(integer->getType(), value); };
-    Value* all = b_.CreateFAdd(integer, number(found->zero));
-    Value* above = b_.CreateSelect(b_.CreateFCmpOGT(number(found->low), all), number(found->low), all);
-    Value* within = b_.CreateSelect(b_.CreateFCmpOLT(number(found->high), above), number(found->high), above);
-    return convert(b_, within, dtype, e->dtype, target_);
+    Value* all = emit_float_binary(ExprKind::kAdd, integer, number(found->zero));
+    Value* above = emit_float_binary(ExprKind::kMax, number(found->low), all);
+    return convert(b_, emit_float_binary(ExprKind::kMin, number(found->high), above), dtype, e->dtype, target_);
   };
   llvm::Type* floats = with_lanes(b_.getFloatTy(), e->dtype.lanes);
   Value* product = b_.CreateFMul(convert(b_, sum, from, single, target_), b_.CreateFPCast(scale, floats));
@@ -107,7 +104,7 @@ Value* KernelEmitter::emit_rounded_product(const CastNode* e) {
   Value* slow = byte_of(rounded(b_.CreateFMul(convert(b_, sum, from, wide, target_), scale)), wide);
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
-  llvm::PHINode* out = b_.CreatePHI(with_lanes(b_.getInt8Ty(), static_cast<int>(lanes)), 2);
+  llvm::PHINode* out = b_.CreatePHI(fast->getType(), 2);
   out->addIncoming(fast, from_block);
   out->addIncoming(slow, exact);
   return out;

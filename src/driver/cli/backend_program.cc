@@ -71,15 +71,23 @@ Result<double> compare(const Value& ours, const onnx::CaseValue& expected) {
   return worst;
 }
 
+// The model's program; if it is to be `ready`, with the kernels of its regions of fixed sizes.
+Result<runtime::vm::Program> program_of_case(const onnx::BackendCase& test, const std::string& target, int opt_level,
+                                             bool ready) {
+  BuildOptions build;
+  build.opt_level = opt_level;
+  build.target = target;
+  auto program = TW_TRY(vm_program(test.model, build));
+  if (ready) TW_TRY_STATUS(make_ready(&program, build));
+  return program;
+}
+
 }  // namespace
 
 Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
                               const std::string& target, int opt_level, bool without_compiler) {
-  BuildOptions build;
-  build.opt_level = opt_level;
-  build.target = target;
-  auto program = std::make_shared<runtime::vm::Program>(TW_TRY(vm_program(test.model, build)));
-  if (without_compiler) TW_TRY_STATUS(make_ready(program.get(), build));
+  auto program = std::make_shared<runtime::vm::Program>(
+      TW_TRY(program_of_case(test, target, opt_level, /*ready=*/without_compiler)));
   // Serialised and read back, like a program from a file.
   const std::string written = runtime::vm::write_program(*program);
   *program = TW_TRY(runtime::vm::read_program(std::as_bytes(std::span(written))));
@@ -109,11 +117,7 @@ Result<double> run_as_program(const onnx::BackendCase& test, const onnx::Backend
 
 Result<double> run_as_program_elsewhere(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data,
                                         const std::string& target, int opt_level, const std::string& command) {
-  BuildOptions build;
-  build.opt_level = opt_level;
-  build.target = target;
-  runtime::vm::Program program = TW_TRY(vm_program(test.model, build));
-  TW_TRY_STATUS(make_ready(&program, build));
+  const runtime::vm::Program program = TW_TRY(program_of_case(test, target, opt_level, /*ready=*/true));
   const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-program"));
   const std::string library = place.path() + "/program.so";
   TW_TRY_STATUS(export_program(program, "program", library));

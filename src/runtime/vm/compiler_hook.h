@@ -6,6 +6,9 @@
 
 namespace tilewright::runtime::vm {
 
+// Where these functions are, if they are not linked in.
+inline constexpr const char* kCompilerLibrary = "libtilewright_compiler.so";
+
 // tw_compiler_specialize of tilewright/compiler.h, and tw_compiler_last_error_message.
 using SpecializeFunction = int32_t (*)(const char* format, const void* source, uint64_t source_bytes,
                                        const char* target, const char* const* names, const DLTensor* arguments,
