@@ -21,7 +21,8 @@ struct MachineModel {
   int64_t l3_bytes = 32 << 20;  // as far as one core uses it
   // FMA units; width of these and of the load units: a wider vector is processed in pieces.
   int fma_units = 2, unit_bits = 256;
-  int load_units = 2;  // of the same width
+  int load_units = 2;    // of the same width
+  double bf16_rate = 1;  // instructions that add up products of pairs of bfloat16, in the time of a multiply-add
   // Bytes per cycle at which a panel of weights streams from each level in parallel to its arithmetic.
   double l1_rate = 54, l2_rate = 25, l3_rate = 16;
 

@@ -31,6 +31,8 @@ struct Target {
   std::vector<std::string> cpu_features;  // required at run time ("avx512f", "avx2", "fma", ...)
   MachineModel machine;                   // for the cost model
 
+  // C that is to be read, compiled by any compiler, and small.
+  bool is_portable_c() const { return kind == "c" && mcpu.empty(); }
   int lanes(int bits) const { return vector_bits / bits; }  // lanes per vector register
   std::string str() const;                                  // canonical target string
 };

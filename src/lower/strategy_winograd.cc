@@ -98,8 +98,8 @@ struct Winograd {
   using Config = topi::WinogradConfig;
   static std::optional<WinogradSite> site(const Problem& p) {
     if (p.target.strict_math || !p.anchor.direct() || !transforms(p, volume)) return std::nullopt;
-    // C for any processor is to be small: transformed weights take up to four times the space.
-    if (p.target.kind == "c" && p.target.mcpu.empty()) return std::nullopt;
+    // Transformed weights take up to four times the space.
+    if (p.target.is_portable_c()) return std::nullopt;
     if constexpr (volume) {
       if (!is_blocked_volume(p)) return std::nullopt;
       const topi::Conv2dProblem c = volume_problem(p);

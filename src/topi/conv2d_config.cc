@@ -194,8 +194,7 @@ template <class F>
 void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flatten, F visit) {
   int64_t oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
   const Target machine = p.words() ? for_words(target, p.word_of) : target;
-  // C that is to be read, and compiled by any compiler, has shorter bodies.
-  const int64_t most_steps = target.kind == "c" && target.mcpu.empty() ? 96 : 512;
+  const int64_t most_steps = target.is_portable_c() ? 96 : 512;
   for (int flat = 0; flat <= (may_flatten ? 1 : 0); ++flat) {
     int64_t height = flat ? 1 : p.out_height, width = flat ? p.out_height * p.out_width : p.out_width;
     for (int nr = 1; nr <= std::min<int64_t>(oc_blocks, 6); ++nr)

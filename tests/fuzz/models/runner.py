@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiler in a child process that may crash or hang: build/model_runner, and what its answers mean."""
+import importlib.util
 import json
+import multiprocessing
 import os
 import pathlib
 import select
@@ -93,21 +95,54 @@ class Runner:
         return [np.fromfile(f, np.float64) for f in files]
 
 
-def onnxruntime_outputs(model, inputs):
-    """What onnxruntime gives without optimisations; None where it does not run the model (or is not installed)."""
-    try:
-        import onnxruntime as ort
-    except ImportError:
-        return None
+def serve_onnxruntime(pipe):
+    """Answers (model, inputs) with the outputs of onnxruntime without optimisations; None where it does not run the model."""
+    import onnxruntime as ort
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    try:
-        session = ort.InferenceSession(with_kernels(model).SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return [rows_of_maps(value) for value in session.run(None, {n: plain(v) for n, v in inputs.items()})]
-    except Exception:  # onnxruntime's errors have no common type
+    while True:
+        model, inputs = pipe.recv()
+        try:
+            session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            outputs = session.run(None, inputs)
+        except Exception:  # onnxruntime's errors have no common type
+            outputs = None
+        pipe.send(outputs)
+
+
+class Onnxruntime:
+    """In a process of its own: a model may end it."""
+    process = pipe = None
+
+    def outputs(self, model, inputs, timeout=60):
+        if importlib.util.find_spec("onnxruntime") is None:
+            return None
+        if not self.process:
+            self.pipe, other = multiprocessing.Pipe()
+            self.process = multiprocessing.get_context("spawn").Process(target=serve_onnxruntime, args=(other,), daemon=True)
+            self.process.start()
+            other.close()
+        try:
+            self.pipe.send((model, inputs))
+            if self.pipe.poll(timeout):
+                return self.pipe.recv()
+        except (EOFError, OSError):
+            pass
+        self.process.kill()
+        self.process.join()
+        self.process = None
         return None
+
+
+ONNXRUNTIME = Onnxruntime()
+
+
+def onnxruntime_outputs(model, inputs):
+    """What onnxruntime gives without optimisations; None where it does not run the model, or is not installed."""
+    outputs = ONNXRUNTIME.outputs(with_kernels(model).SerializeToString(), {n: plain(v) for n, v in inputs.items()})
+    return outputs and [rows_of_maps(value) for value in outputs]
 
 
 def is_float(array):

@@ -18,18 +18,10 @@ bool multiplies_bfloat16(const Target& target) {
                      [](const std::string& f) { return f == "avx512bf16" || f == "bf16"; });
 }
 
-// Instructions that add up products of pairs of bfloat16 in the time of one multiply-add. Measured: Intel's server
-// cores, whose tiles this compiler does not use, take four times as long (Emerald Rapids, 0.75 and 0.19 ns), Zen 4 and
-// 5 as long.
-double pairs_rate(const MachineModel& machine) {
-  static constexpr std::string_view kSlow[] = {"sapphirerapids", "emeraldrapids", "graniterapids"};
-  return std::find(std::begin(kSlow), std::end(kSlow), machine.family) != std::end(kSlow) ? 0.25 : 1;
-}
-
 // Whether the product takes less time: its arithmetic, or the weights' way where that is longer.
 bool pays(const Expr& e, const Tensor& weight, const Target& target) {
   const MachineModel& machine = target.machine;
-  const double rate = pairs_rate(machine);
+  const double rate = machine.bf16_rate;
   if (2 * rate > 1) return true;
   const auto shape = static_shape(tensor_of(e).shape);
   if (!shape) return false;
