@@ -145,6 +145,8 @@ class Compiled:
         found: dict[Any, int] = {}
         for placeholder, arg in zip(graph.placeholders, args):
             value = placeholder.meta.get("val")
+            if arg is None:  # PyTorch passes nothing where nothing reads it
+                continue
             pairs = zip(value.shape, arg.shape) if isinstance(value, graph.torch.Tensor) else [(value, arg)]
             for free, size in pairs:
                 if isinstance(free, graph.torch.SymInt) and free.node.expr.is_Symbol:

@@ -228,6 +228,14 @@ bool lies_in_order(const View& view) {
   });
 }
 
+bool begins_its_memory(const View& view) {
+  return std::all_of(view.steps.begin(), view.steps.end(), [](const ViewStep& step) {
+    const Inverse inverse = view_op(step.node->target)->inverse;
+    return inverse == Inverse::kSame || inverse == Inverse::kReshape || inverse == Inverse::kPermute ||
+           inverse == Inverse::kTranspose;
+  });
+}
+
 bool is_view(std::string_view target) { return view_op(target) != nullptr; }
 
 void share_memory(const Place& place, const Node& node, const NamedValues& arguments, Values* results) {

@@ -272,11 +272,12 @@ Values slice_scatter(NodeContext& c) {
                  make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }))};
 }
 
-// Elements by their places in memory, in which the tensor's own lie in order.
+// Elements by their places in memory, whatever the tensor shows of it.
 Values as_strided(NodeContext& c) {
-  const Expr x = c.tensor("self");
-  if (const View* view = c.value("self").view.get(); view && !lies_in_order(*view))
-    c.unsupported("places in memory of what does not lie in order");
+  const View* view = c.value("self").view.get();
+  if (view && !c.has("storage_offset") && !begins_its_memory(*view))
+    c.unsupported("places in memory behind the first of what it shows");
+  const Expr x = view ? view->memory->whole : c.tensor("self");
   const Ints size = c.ints("size"), stride = c.ints("stride");
   if (size.size() != stride.size()) c.fail("it has not as many strides as sizes");
   const int64_t count = c.product(size), elements = c.product(c.dims(x));
@@ -348,6 +349,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.stack", stack},
     {"aten.hstack", hstack},
     {"aten.vstack", vstack},
+    {"aten.row_stack", vstack},
     {"aten.repeat", repeat},
     {"aten.tile", tile},
     {"aten.repeat_interleave", repeat_interleave},
