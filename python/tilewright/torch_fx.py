@@ -243,7 +243,7 @@ class Writer:
             return self.reference(value)
         if isinstance(value, (list, tuple)) and any(isinstance(v, torch.fx.Node) for v in value):
             return self.list_of([self.argument(v) for v in value])
-        written = literal(value)
+        written = {"as_operator": f"torch.ops.{value}"} if isinstance(value, torch._ops.OpOverload) else literal(value)
         if written is None and isinstance(value, torch.SymInt):
             written = literal(self.size(value)) if self.symbols is not None else {"as_sym_int": {"as_name": str(value.node.expr)}}
         if written is None:
