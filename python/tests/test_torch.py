@@ -73,6 +73,15 @@ class Exported(unittest.TestCase):
             tw.compile(model.train(), (x,))
         self.assertIn("model.eval()", str(caught.exception))
 
+    def test_bfloat16_goes_in(self):
+        x = models.image(2, 4).to(torch.bfloat16)
+
+        class Wide(nn.Module):
+            def forward(self, x):
+                return x.float() * 2
+
+        self.assertTrue(close(tw.compile(Wide().eval(), (x,))(x), x.float() * 2))
+
     def test_free_sizes(self):
         batch = torch.export.Dim("batch", min=1, max=64)
         model, x = nn.Sequential(nn.Linear(6, 5), nn.GELU(), nn.Flatten()).eval(), models.image(3, 6)
@@ -229,6 +238,23 @@ class Backend(unittest.TestCase):
             for _ in range(2):
                 for m, c in zip((one, two), compiled):
                     self.assertTrue(close(c(x), m(x)))
+
+    def test_operators_that_pytorch_writes_by_others(self):
+        """What its functional graphs and derivatives have, and the importer does not, becomes what PyTorch itself writes for it."""
+        layer = nn.Linear(4, 4)
+
+        def function(x):
+            z = x.clone()
+            z.unfold(1, 2, 2)[..., 0].mul_(2)                              # unfold_backward
+            near = torch.cdist(x, x.expand(30, 4)).topk(2, largest=False)  # _euclidean_dist
+            return z, near.values, torch.vmap(torch.func.jacrev(lambda row: layer(row).tanh()))(x)
+
+        x = models.image(30, 4)
+        with torch.no_grad():
+            got, lines = self.said(lambda: self.compiled(function)(x))
+        self.assertEqual(lines, [])
+        for g, w in zip(got, function(x)):
+            self.assertTrue(torch.allclose(g, w, rtol=1e-3, atol=1e-3), f"{(g - w).abs().max()} of {w.abs().max()}")
 
     def test_what_it_cannot_take_runs_in_pytorch(self):
         def function(x):

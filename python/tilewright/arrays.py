@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 
-def as_array(value: Any) -> np.ndarray:
-    """numpy view of an array: numpy itself, DLPack, or whatever numpy.asarray takes. Row-major; copied only when it is not."""
+def as_array(value: Any) -> Any:
+    """numpy view of an array: numpy itself, DLPack, or whatever numpy.asarray takes. Row-major; copied only when it is not.
+    A tensor of a dtype that numpy lacks (bfloat16) stays what it is, for those that take DLPack."""
     if isinstance(value, np.ndarray):
         array = value
     elif hasattr(value, "__dlpack__"):
@@ -17,7 +18,10 @@ def as_array(value: Any) -> np.ndarray:
         except (BufferError, TypeError, RuntimeError):  # not supported by older DLPack: booleans, read-only memory
             if not hasattr(value, "__array__"):
                 raise
-            array = np.asarray(value)
+            try:
+                array = np.asarray(value)
+            except TypeError:
+                return value.contiguous()
     elif hasattr(value, "numpy"):
         array = value.numpy()
     else:

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _core
 from .options import build_options, cache_folder
-from .torch_fx import Writer
+from .torch_fx import Writer, decompositions
 
 MOST_PROGRAMS = 16  # specialisations kept per graph: sets of sizes and weights
 _numbers = itertools.count()
@@ -34,7 +34,7 @@ def backend(module: Any, example_inputs: Sequence[Any], *, options: dict[str, An
     def compiled(graph: Any, _: Sequence[Any]) -> Callable[..., Any]:
         return Graph(graph, dict(options or {}))
 
-    return aot_autograd(fw_compiler=compiled, inference_compiler=compiled)(module, example_inputs)  # type: ignore[no-any-return]
+    return aot_autograd(fw_compiler=compiled, inference_compiler=compiled, decompositions=decompositions())(module, example_inputs)  # type: ignore[no-any-return]
 
 
 def _not_on_cpu(tensors: Sequence[Any]) -> str:
@@ -145,6 +145,8 @@ class Compiled:
         found: dict[Any, int] = {}
         for placeholder, arg in zip(graph.placeholders, args):
             value = placeholder.meta.get("val")
+            if arg is None:  # PyTorch passes nothing where nothing reads it
+                continue
             pairs = zip(value.shape, arg.shape) if isinstance(value, graph.torch.Tensor) else [(value, arg)]
             for free, size in pairs:
                 if isinstance(free, graph.torch.SymInt) and free.node.expr.is_Symbol:

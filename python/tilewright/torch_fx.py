@@ -2,11 +2,13 @@
 """Graphs of torch.fx (an ExportedProgram's, and what torch.compile hands to a backend) as programs of the importer."""
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import _core
 from .model import error_of
 from .torch_program import Program, literal, node, tensor
 
@@ -28,9 +30,41 @@ def exported(model: Any, example_inputs: Sequence[Any] | None = None) -> Any:
                        "compile what torch.jit.script or torch.jit.trace makes of it, where sizes that data decide may be used") from error
 
 
+def is_known(target: Any) -> bool:
+    """Whether the importer has this operator of PyTorch, or the one that it is in place."""
+    name = f"{target.namespace}.{target._opname}"
+    return name in _operators() or name.endswith("_") and name[:-1] in _operators()
+
+
+@functools.lru_cache(maxsize=1)
+def _operators() -> frozenset[str]:
+    return frozenset(_core.torch_operators())
+
+
+@functools.lru_cache(maxsize=1)
+def decompositions() -> dict[Any, Any]:
+    """PyTorch's own definitions, by other operators, of those that the importer does not have."""
+    import torch
+    tables = {**torch._decomp.decomposition_table, **dict(torch.export.default_decompositions().items())}
+    return {target: made for target, made in tables.items() if isinstance(target, torch._ops.OpOverload) and not is_known(target)}
+
+
+def decomposed(ep: Any) -> Any:
+    """The program; where it has operators that only PyTorch knows, or a vmap, what PyTorch writes for them."""
+    import torch
+    for module in ep.graph_module.modules():
+        for n in getattr(getattr(module, "graph", None), "nodes", ()):
+            target = n.target
+            unknown = isinstance(target, torch._ops.OpOverload) and not is_known(target) and target in decompositions()
+            if n.op == "call_function" and (unknown or getattr(target, "__module__", "") == "torch._functorch.predispatch"):
+                return ep.run_decompositions(dict(decompositions()))
+    return ep
+
+
 def program_of(ep: Any) -> Program:
     """Of an ExportedProgram: its inputs, weights and results in the order of its signature."""
     from torch.export.graph_signature import InputKind
+    ep = decomposed(ep)
     signature, writer = ep.graph_signature, Writer()
     program = writer.program
     kinds = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer", InputKind.CONSTANT_TENSOR: "tensor_constant"}
@@ -175,8 +209,12 @@ class Writer:
     # ---- arguments
 
     def operand(self, module: Any, value: Any) -> dict[str, Any]:
-        """An operand of a higher-order operator, which may be a graph."""
+        """An operand of a higher-order operator, which may be a graph or hold some. Options of a kernel are none of ours."""
         import torch
+        if isinstance(value, Mapping):
+            return {"as_none": True}
+        if isinstance(value, (list, tuple)) and any(isinstance(v, torch.fx.Node) and v.op == "get_attr" for v in value):
+            return {"as_list": [self.operand(module, v) for v in value]}
         if isinstance(value, torch.fx.Node) and value.op == "get_attr":
             part: Any = module
             for step in str(value.target).split("."):
@@ -205,7 +243,7 @@ class Writer:
             return self.reference(value)
         if isinstance(value, (list, tuple)) and any(isinstance(v, torch.fx.Node) for v in value):
             return self.list_of([self.argument(v) for v in value])
-        written = literal(value)
+        written = {"as_operator": f"torch.ops.{value}"} if isinstance(value, torch._ops.OpOverload) else literal(value)
         if written is None and isinstance(value, torch.SymInt):
             written = literal(self.size(value)) if self.symbols is not None else {"as_sym_int": {"as_name": str(value.node.expr)}}
         if written is None:

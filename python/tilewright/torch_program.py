@@ -53,6 +53,8 @@ def literal(value: Any) -> dict[str, Any] | None:
         return {"as_int": value}
     if isinstance(value, float):
         return {"as_float": _number(value)}
+    if isinstance(value, complex):
+        return {"as_complex": {"real": _number(value.real), "imag": _number(value.imag)}}
     if isinstance(value, str):
         return {"as_string": value}
     kind = type(value).__name__

@@ -95,6 +95,7 @@ class Script:
         self.literals: dict[str, dict[str, Any]] = {}    # known values, as arguments
         self.weights: dict[str, dict[str, Any]] = {}     # by path
         self.names: dict[str, str] = {}                  # of inputs
+        self.inside = ""                                 # the function whose graph is written, with a dot
         # by module path: attributes that the graph sets, with their current values
         self.states: dict[str, dict[str, Any]] = {}
         graph = inlined(module)
@@ -155,12 +156,26 @@ class Script:
                 self.of_object(n)
             elif kind == "prim::SetAttr":
                 written.append(self.set_attribute(n))
+            elif kind == "prim::PythonOp" and n.hasAttribute("Subgraph"):
+                written += self.function(n)
             elif kind == "prim::CreateObject":
                 written.append(node("prim.DictConstruct", [], [self.reference(n.output())], n.output().debugName()))
             elif kind in ("prim::CallMethod", "prim::CallFunction", "prim::fork"):
                 raise error_of(201, "UnsupportedModel", f"the module's graph has a {kind}{self.place(n)}", "write forward without it: a model that is compiled keeps no state and calls no other function")
             elif kind != "prim::Print":
                 written.append(self.call(n))
+        return written
+
+    def function(self, n: Any) -> list[dict[str, Any]]:
+        """What a trace followed inside of a torch.autograd.Function, whose names are its own."""
+        graph, outputs = n.g("Subgraph"), list(n.outputs())
+        given = {inner.debugName(): self.argument(v) for inner, v in zip(graph.inputs(), n.inputs())}
+        around = self.objects, self.literals, self.names, self.inside
+        self.objects, self.literals, self.names, self.inside = {}, given, {}, f"{self.inside}{outputs[0].debugName()}."
+        written = self.nodes(graph)
+        results = [self.argument(v) for v in graph.outputs()]
+        self.objects, self.literals, self.names, self.inside = around
+        self.literals |= {v.debugName(): result for v, result in zip(outputs, results)}
         return written
 
     @staticmethod
@@ -221,7 +236,7 @@ class Script:
     def constant(self, n: Any) -> None:
         output = n.output()
         value = None if n.mustBeNone() else output.toIValue()
-        self.literals[output.debugName()] = self.value(f"constant_{output.debugName()}", value, n)
+        self.literals[output.debugName()] = self.value(f"constant_{self.inside}{output.debugName()}", value, n)
 
     def value(self, path: str, value: Any, n: Any) -> dict[str, Any]:
         if isinstance(value, self.torch.Tensor):
@@ -261,11 +276,19 @@ class Script:
         return [*parts, {"as_int": value.q_per_channel_axis() if per_channel else 0}]
 
     def packed(self, path: str, value: Any, kind: str) -> dict[str, Any]:
-        """The result of quantized::conv2d_prepack and the like: [weight, bias, stride, padding, dilation, output padding, groups, transposed]."""
+        """The result of quantized::conv2d_prepack and the like: [weight, bias, stride, padding, dilation, output padding, groups, transposed]; of a
+        recurrent layer: [the input's weights, the state's, whether seven bits hold the operands]."""
         if path in self.weights:
             return self.weights[path]
         ops = self.torch.ops.quantized
         prefix = path.rsplit("._packed_params", 1)[0] if "._packed_params" in path else path
+        if "CellParams" in kind:
+            state: Any = value.__getstate__()[0]
+            if state[0] != "quantized_dynamic":
+                raise error_of(201, "UnsupportedModel", f"the module's attribute '{path}' is a {kind} of the kind {state[0]}", "quantise the layer with torch.qint8, dynamically")
+            linear = [self.packed(f"{path}.{part}", weights, "Linear") for part, weights in zip(("ih", "hh"), state[4])]
+            self.weights[path] = {"as_list": [*linear, {"as_bool": bool(state[3][0])}]}
+            return self.weights[path]
         if "Linear" in kind:
             weight, bias = ops.linear_unpack(value)
             more: list[Any] = []
@@ -310,7 +333,7 @@ class Script:
     # ---- arguments
 
     def reference(self, value: Any) -> dict[str, Any]:
-        name = self.names.get(value.debugName(), f"%{value.debugName()}")  # a name of the graph's own may be an input's new one
+        name = self.names.get(value.debugName(), f"%{self.inside}{value.debugName()}")  # a name of the graph's own may be an input's new one
         return tensor(name) if value.type().kind() == "TensorType" else {"as_value": {"name": name}}
 
     def argument(self, value: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@
 #endif
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
+#include "archive/check_sum.h"
 #include "base/checked.h"
 #include "base/format.h"
 
@@ -87,32 +87,11 @@ Result<std::string> inflate_entry(std::span<const std::byte> packed, uint64_t si
   if (state != Z_STREAM_END || out_at != size) return damaged(format("'{}' cannot be unpacked", name));
   return out;
 }
-
-uint32_t sum_of(const void* data, size_t bytes) {
-  return static_cast<uint32_t>(crc32_z(0, static_cast<const Bytef*>(data), bytes));
-}
 #else
 Result<std::string> inflate_entry(std::span<const std::byte>, uint64_t, const std::string& name) {
   return Diagnostic(ErrorCode::kUnsupportedModel,
                     format("'{}' in the archive is compressed, and this program was built without zlib", name), {},
                     "write the archive without compression (numpy.savez)");
-}
-
-// CRC-32 of ISO 3309 as in zip archives: bytewise, reflected polynomial.
-uint32_t sum_of(const void* data, size_t bytes) {
-  static const std::array<uint32_t, 256> kTable = [] {
-    std::array<uint32_t, 256> table{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t value = i;
-      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ (value & 1 ? 0xedb88320u : 0);
-      table[i] = value;
-    }
-    return table;
-  }();
-  uint32_t sum = 0xffffffffu;
-  for (const auto *at = static_cast<const unsigned char*>(data), *end = at + bytes; at != end; ++at)
-    sum = (sum >> 8) ^ kTable[(sum ^ *at) & 0xff];
-  return ~sum;
 }
 #endif
 
@@ -185,12 +164,12 @@ Result<std::vector<ZipMember>> zip_members(std::span<const std::byte> file) {
 Result<std::string> unpack(const ZipMember& m) {
   std::string data(reinterpret_cast<const char*>(m.packed.data()), m.stored() ? m.packed.size() : 0);
   if (!m.stored()) data = TW_TRY(inflate_entry(m.packed, m.size, m.name));
-  if (sum_of(data.data(), data.size()) != m.sum) return wrong_sum(m.name);
+  if (crc32_of(std::as_bytes(std::span(data))) != m.sum) return wrong_sum(m.name);
   return data;
 }
 
 Status check_sum(const ZipMember& m) {
-  if (m.stored() && sum_of(m.packed.data(), m.packed.size()) != m.sum) return wrong_sum(m.name);
+  if (m.stored() && crc32_of(m.packed) != m.sum) return wrong_sum(m.name);
   return Ok{};
 }
 
@@ -216,7 +195,7 @@ Result<std::string> write_zip(const std::vector<ZipEntry>& entries) {
       w.write<uint16_t>(0x800);     // names are UTF-8
       w.write<uint16_t>(0);         // stored
       w.write<uint32_t>(0x210000);  // 1980-01-01 00:00, so that equal content gives equal bytes
-      w.write<uint32_t>(sum_of(e.data.data(), e.data.size()));
+      w.write<uint32_t>(crc32_of(std::as_bytes(std::span(e.data))));
       w.write<uint32_t>(static_cast<uint32_t>(e.data.size()));
       w.write<uint32_t>(static_cast<uint32_t>(e.data.size()));
       w.write<uint16_t>(static_cast<uint16_t>(e.name.size()));

@@ -2,7 +2,6 @@
 // Expressions of the text form.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/format.h"
 #include "base/near_match.h"
@@ -168,7 +167,7 @@ Result<Expr> TextParser::number(const Token& token) {
   Tensor value = Tensor::zeros(d, {});
   if (d.is_float()) {
     if (d == kFloat32 && std::isfinite(token.real) &&
-        std::abs(token.real) > static_cast<double>(std::numeric_limits<float>::max()))
+        std::abs(token.real) >= 0x1.ffffffp+127)  // from where it rounds to infinity
       return does_not_fit();
     value.set_double(0, token.real);
   } else {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "archive/check_sum.h"
 #include "archive/zip.h"
 #include "inputs/file.h"
 #include "inputs/npy.h"
@@ -163,6 +164,20 @@ TEST(Npz, RoundTripsAndSurvivesDamage) {
   EXPECT_EQ(*write_npz(tensors), *bytes);
   for (size_t n = 0; n < bytes->size(); ++n) EXPECT_FALSE(read_npz(bytes_of(bytes->substr(0, n))).ok()) << n;
   damage(*bytes, [](const std::string& s) { (void)read_npz(bytes_of(s)); });
+}
+
+TEST(Zip, ChecksSumsOfAnyLength) {
+  std::vector<std::byte> data;
+  for (uint32_t i = 0; i < 700; ++i) data.push_back(static_cast<std::byte>(i * i >> 3 ^ i * 131));
+  for (size_t begin = 0; begin < 3; ++begin) {
+    uint32_t state = 0xffffffffu;  // bit by bit
+    for (size_t n = 0; begin + n <= data.size(); ++n) {
+      EXPECT_EQ(archive::crc32_of(std::span(data).subspan(begin, n)), ~state) << n << " bytes";
+      if (begin + n == data.size()) break;
+      state ^= static_cast<uint32_t>(data[begin + n]);
+      for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ (state & 1 ? 0xedb88320u : 0);
+    }
+  }
 }
 
 TEST(Zip, UnpacksDeflatedEntries) {

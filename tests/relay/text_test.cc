@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "relay/op.h"
@@ -79,6 +80,16 @@ TEST(RelayText, ConstantsAreKeptAside) {
   auto missing = parse_module(text, std::span(constants).first(1));
   ASSERT_FALSE(missing.ok());
   EXPECT_NE(missing.error().message.find("constant 1 was not given"), std::string::npos);
+}
+
+TEST(RelayText, TheLargestFloatIsRead) {
+  // Nine digits, as it is printed, are a number above it that rounds to it.
+  auto module = parse_module("#[version = \"0.0.5\"]\ndef @main() { (3.40282347e+38f, -3.40282347e+38f) }");
+  ASSERT_TRUE(module.ok()) << module.error().str();
+  const auto* both = as<TupleNode>(module->main_function()->body);
+  EXPECT_EQ(as<ConstantNode>(both->fields[0])->data.at_double(0), std::numeric_limits<float>::max());
+  EXPECT_EQ(as<ConstantNode>(both->fields[1])->data.at_double(0), std::numeric_limits<float>::lowest());
+  EXPECT_FALSE(parse_module("#[version = \"0.0.5\"]\ndef @main() { 3.4028236e+38f }").ok());
 }
 
 TEST(RelayText, SharedExpressionsAndScopes) {

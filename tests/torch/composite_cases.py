@@ -82,6 +82,8 @@ def statistics(Case, real, whole, truth):
     x = real(4, 6)
     gaps = torch.where(truth(4, 6), torch.tensor(float("nan")), x)
     yield Case("nansum", lambda a: (torch.nansum(a), torch.nansum(a, 1), torch.nanmean(a, 0, keepdim=True)), [gaps])
+    yield Case("nanmedian", lambda a: (torch.nanmedian(a), torch.nanmedian(a, 1).values, torch.nanmedian(a, 0, keepdim=True).values, torch.nanmedian(a * float("nan"))), [gaps])
+    yield Case("gradient", lambda a: (*torch.gradient(a), *torch.gradient(a, dim=1, spacing=0.5), *torch.gradient(a, dim=(0, 1), spacing=[2.0, 0.25])), [x])
     yield Case("quantile", lambda a: (torch.quantile(a, 0.3), torch.quantile(a, 0.6, dim=1), torch.quantile(a, 0.5, dim=0, keepdim=True)), [x])
     yield Case("quantile.several", lambda a, q: (torch.quantile(a, q, dim=1), torch.quantile(a, q, dim=0, keepdim=True), torch.quantile(a, q)), [x, torch.tensor([0.1, 0.5, 0.95])])
     for how in "lower higher nearest midpoint".split():
@@ -95,6 +97,12 @@ def statistics(Case, real, whole, truth):
     yield Case("mode", lambda a: torch.mode(a, 1).values, [whole(4, 9, low=0, high=3)])
     yield Case("trapezoid", lambda a, p: (torch.trapezoid(a), torch.trapezoid(a, dx=0.5, dim=0), torch.trapezoid(a, p), torch.cumulative_trapezoid(a, p)), [x, real(6).cumsum(0)])
     yield Case("dist", lambda a, b: (torch.dist(a, b), torch.dist(a, b, 1)), [x, real(4, 6)])
+    for how in "amax amin mean prod".split():
+        yield Case(f"index_reduce.{how}", lambda a, i, s, h=how: (a.index_reduce(1, i, s, h), a.index_reduce(1, i, s, h, include_self=False)), [x, torch.tensor([0, 5, 0]), real(4, 3)])
+    yield Case("other_names", lambda a, b: (torch.arcsin(a * 0.1), torch.arccos(a * 0.1), torch.arctan(a), torch.arcsinh(a), torch.arccosh(a.abs() + 1), torch.arctanh(a * 0.1), torch.arctan2(a, b), a.absolute(),
+                                            torch.greater_equal(a, b), torch.less_equal(a, b), torch.special.erf(a), torch.special.exp2(a), torch.special.expm1(a), torch.special.log1p(a.abs()), torch.special.round(a),
+                                            torch.row_stack((a, b)), torch.linalg.matmul(a, b.mT), a.unsafe_split_with_sizes([2, 4], 1)), [x, real(4, 6)])
+    yield Case("products_of_vectors", lambda a, b: (torch.inner(a, b), torch.inner(a, b[0, 0]), torch.linalg.vecdot(a, b[:1]), torch.linalg.vecdot(a, b[:, :3], dim=1), torch.msort(a), torch.diagflat(a[0], 1)), [real(2, 3, 4), real(5, 3, 4)[:2]])
     yield Case("renorm", lambda a: torch.renorm(a, 2, 0, 1.5), [x])
 
 

@@ -23,6 +23,7 @@ except ImportError as missing:
 sys.path.insert(0, str(ROOT / "build/python"))
 import tilewright
 import applied_cases  # adds to CASES
+import newcomer_cases  # likewise
 import numeric_cases  # likewise
 from module_cases import CASES
 

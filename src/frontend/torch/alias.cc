@@ -2,6 +2,7 @@
 #include "frontend/torch/alias.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/format.h"
 #include "frontend/torch/importer.h"
@@ -12,7 +13,7 @@ namespace {
 constexpr size_t kMostSteps = 256;  // length of a chain of views; every write walks it
 
 // How a write to a view's result is turned into a new value of the viewed tensor.
-enum class Inverse { kSame, kReshape, kPermute, kTranspose, kSelect, kSlice, kParts, kNone };
+enum class Inverse { kSame, kReshape, kPermute, kTranspose, kSelect, kSlice, kParts, kPlaces, kNone };
 
 struct ViewOp {
   std::string_view target;
@@ -54,9 +55,10 @@ constexpr ViewOp kViewOps[] = {
     {"aten.unbind", Inverse::kParts},
     {"aten.expand", Inverse::kNone},
     {"aten.expand_as", Inverse::kNone},
-    {"aten.diagonal", Inverse::kNone},
-    {"aten.unfold", Inverse::kNone},
-    {"aten.movedim", Inverse::kNone},
+    {"aten.diagonal", Inverse::kPlaces},
+    {"aten.unfold", Inverse::kPlaces},
+    {"aten.movedim", Inverse::kPlaces},
+    {"aten.as_strided", Inverse::kPlaces, ViewOp::kInOrder},
 };
 const ViewOp* view_op(std::string_view target) {
   // Overloads for lists and strings are not views.
@@ -78,14 +80,6 @@ Values replay(const Place& place, const ViewStep& step, const Expr& seen) {
 Expr result_of(const Values& made, size_t result) {
   if (made.size() == 1 && made[0].list) return made[0].list->at(result).expr;
   return made.at(result).expr;
-}
-
-// Whether elements are contiguous, so that any reshape is a view.
-bool lies_in_order(const View& view) {
-  return std::all_of(view.steps.begin(), view.steps.end(), [](const ViewStep& step) {
-    const Inverse inverse = view_op(step.node->target)->inverse;
-    return inverse == Inverse::kSame || inverse == Inverse::kReshape;
-  });
 }
 
 Expr put_slice(const NodeContext& c, const Expr& whole, int64_t axis, int64_t begin, int64_t count, const Expr& part) {
@@ -110,6 +104,18 @@ Expr put_strided(const NodeContext& c, const Expr& whole, int64_t axis, int64_t 
                 make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }));
 }
 
+// Where each element that the view shows stands in what it views, as the view of those places says.
+Expr put_places(const Place& place, const ViewStep& step, const Expr& before, const Expr& content) {
+  NodeContext c(place, *step.node, step.arguments);
+  const std::vector<int64_t> sizes = c.dims(before);
+  std::vector<int64_t> places(static_cast<size_t>(c.product(sizes)));
+  std::iota(places.begin(), places.end(), 0);
+  const Expr shown = result_of(replay(place, step, c.reshaped(c.ints_constant(places), sizes)), step.result);
+  Expr flat = c.call("scatter_elements", {c.reshaped(before, {-1}), c.reshaped(shown, {-1}), c.reshaped(content, {-1})},
+                     make_attrs<relay::ScatterElementsAttrs>([](auto& a) { a.axis = 0; }));
+  return c.reshaped(flat, sizes);
+}
+
 // The same where sizes or positions are known only at run time, by the operator's scatter form.
 Expr put_back_at_run_time(const Place& place, const ViewStep& step, const Expr& before, const Expr& content) {
   const auto scattered = [&](const char* target, std::initializer_list<const char*> settings) {
@@ -132,6 +138,7 @@ Expr put_back_at_run_time(const Place& place, const ViewStep& step, const Expr& 
     case Inverse::kPermute:
     case Inverse::kTranspose:
     case Inverse::kParts:
+    case Inverse::kPlaces:
     case Inverse::kNone:
       break;
   }
@@ -176,6 +183,8 @@ Expr put_back(const Place& place, const ViewStep& step, const Expr& before, cons
       for (size_t i = 0; i < step.result; ++i) begin += c.dims(result_of(made, i)).at(static_cast<size_t>(axis));
       return put_strided(c, before, axis, begin, 1, content);
     }
+    case Inverse::kPlaces:
+      return put_places(place, step, before, content);
     case Inverse::kNone:
       break;
   }
@@ -210,6 +219,21 @@ Value in_own_memory(Value v, const std::string& owner, int owner_kind) {
   v.view->memory->owner_kind = owner_kind;
   v.view->now = v.expr;
   return v;
+}
+
+bool lies_in_order(const View& view) {
+  return std::all_of(view.steps.begin(), view.steps.end(), [](const ViewStep& step) {
+    const Inverse inverse = view_op(step.node->target)->inverse;
+    return inverse == Inverse::kSame || inverse == Inverse::kReshape;
+  });
+}
+
+bool begins_its_memory(const View& view) {
+  return std::all_of(view.steps.begin(), view.steps.end(), [](const ViewStep& step) {
+    const Inverse inverse = view_op(step.node->target)->inverse;
+    return inverse == Inverse::kSame || inverse == Inverse::kReshape || inverse == Inverse::kPermute ||
+           inverse == Inverse::kTranspose;
+  });
 }
 
 bool is_view(std::string_view target) { return view_op(target) != nullptr; }

@@ -34,6 +34,11 @@ struct View {
 // A tensor with a memory of its own.
 Value in_own_memory(Value v, const std::string& owner = {}, int owner_kind = 0);
 
+// Whether the elements that a view shows lie in memory one after another, so that any reshape is a view.
+bool lies_in_order(const View& view);
+// Whether its first element is the first in its memory, in whatever order the others are shown.
+bool begins_its_memory(const View& view);
+
 // Whether an operator's result shares the memory of its first argument.
 bool is_view(std::string_view target);
 // Makes the results of a view operator share the memory of its operand.

@@ -180,7 +180,7 @@ struct ConverterEntry {
 // clang-format off
 #define TW_TORCH_FAMILIES(X) \
   X(arithmetic) X(comparison) X(activation) X(reduction) X(view) X(shape) X(creation) X(linear) X(conv) X(norm) \
-  X(indexing) X(attention) X(control) X(cells) X(quantized) X(prim) X(vision) X(windows) \
+  X(indexing) X(attention) X(control) X(higher_order) X(cells) X(quantized) X(prim) X(vision) X(windows) \
   X(complex) X(dictionary) X(fourier) X(list) X(losses) X(composite) X(matrices) X(special) X(spectra) X(statistics) X(rearrange)
 // clang-format on
 #define TW_TORCH_FAMILY(name) std::span<const ConverterEntry> name##_converters();

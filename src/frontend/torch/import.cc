@@ -158,7 +158,10 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
   if (custom != options_.converters.end()) return custom_conversion(custom->second, node, arguments);
   if (std::any_of(arguments.begin(), arguments.end(), [](const auto& named) { return is_grown(named.second); }))
     return convert_grown(*this, node, arguments);
-  if (std::any_of(arguments.begin(), arguments.end(), [](const auto& named) { return holds_complex(named.second); }))
+  const bool changes_list = changes_a_list(node.target, arguments);
+  const bool of_lists = changes_list || reads_a_list(node.target, arguments) || node.target.starts_with("prim.");
+  if (!of_lists &&
+      std::any_of(arguments.begin(), arguments.end(), [](const auto& named) { return holds_complex(named.second); }))
     return convert_complex(place(), node, arguments);
   if (auto made = convert_on_grid(place(), node, arguments)) return std::move(*made);
   if (auto made = sized_by_data(node, arguments)) return std::move(*made);
@@ -167,7 +170,6 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
       std::all_of(arguments.begin(), arguments.end(), [](const auto& named) { return is_typed(named.second); });
   const bool has_graph = std::any_of(arguments.begin(), arguments.end(),
                                      [](const auto& named) { return named.second.kind == Value::kGraph; });
-  const bool changes_list = changes_a_list(node.target, arguments);
   const bool looks_at_types = !changes_list && !reads_a_list(node.target, arguments) &&
                               !node.target.starts_with("operator.getitem") &&
                               (!node.target.starts_with("prim.") || node.target.starts_with("prim.NumToTensor")) &&

@@ -31,6 +31,11 @@ class Importer {
 
   // For the converters of control flow: the graph's outputs for these inputs. `outside`: the scope whose names it sees.
   Values import_graph(const Graph& graph, Values arguments, const Scope* outside = nullptr);
+  // The same of a graph that a converter wrote, which is kept as long as the import.
+  Values import_made(std::shared_ptr<const Graph> graph, Values arguments) {
+    made_graphs_.push_back(std::move(graph));
+    return import_graph(*made_graphs_.back(), std::move(arguments));
+  }
   const Scope* scope() const { return scope_; }
   // The value in the current version of its memory.
   Value current_value(const Value& v) { return now(v); }
@@ -88,7 +93,8 @@ class Importer {
   std::vector<std::string> input_names_, output_names_;
   const Scope* scope_ = nullptr;
   std::vector<std::unique_ptr<Node>> made_nodes_;  // nodes made by the importer, in no graph
-  int64_t imported_ = 0;                           // nodes imported, counted again in each unrolled iteration
+  std::vector<std::shared_ptr<const Graph>> made_graphs_;
+  int64_t imported_ = 0;  // nodes imported, counted again in each unrolled iteration
 };
 
 }  // namespace tilewright::torch

@@ -23,23 +23,34 @@ std::vector<Expr> gates_of(NodeContext& c, const Expr& e, int64_t count) {
 Expr sigmoid(NodeContext& c, const Expr& e) { return c.call("sigmoid", {e}); }
 Expr tanh(NodeContext& c, const Expr& e) { return c.call("tanh", {e}); }
 
+// One step, from what the input and the state give to the gates: the new state, and of an LSTM the cell.
+struct State {
+  Expr hidden, cell;
+};
 // Gates: input, forget, cell, output.
-Values lstm_cell(NodeContext& c) {
-  const std::vector<Expr> hx = c.tensors("hx");
-  if (hx.size() != 2) c.fail(format("it has {} states, not 2", hx.size()));
-  const std::vector<Expr> g =
-      gates_of(c, c.add(affine(c, c.tensor("input"), "w_ih", "b_ih"), affine(c, hx[0], "w_hh", "b_hh")), 4);
-  Expr cell = c.add(c.mul(sigmoid(c, g[1]), hx[1]), c.mul(sigmoid(c, g[0]), tanh(c, g[2])));
+State lstm_step(NodeContext& c, const Expr& x, const Expr& r, const State& before) {
+  const std::vector<Expr> g = gates_of(c, c.add(x, r), 4);
+  Expr cell = c.add(c.mul(sigmoid(c, g[1]), before.cell), c.mul(sigmoid(c, g[0]), tanh(c, g[2])));
   return {c.mul(sigmoid(c, g[3]), tanh(c, cell)), cell};
 }
 // Gates: reset, update, new.
-Values gru_cell(NodeContext& c) {
-  Expr h = c.tensor("hx");
-  const std::vector<Expr> x = gates_of(c, affine(c, c.tensor("input"), "w_ih", "b_ih"), 3),
-                          r = gates_of(c, affine(c, h, "w_hh", "b_hh"), 3);
+State gru_step(NodeContext& c, const Expr& x_gates, const Expr& r_gates, const State& before) {
+  const std::vector<Expr> x = gates_of(c, x_gates, 3), r = gates_of(c, r_gates, 3);
   Expr reset = sigmoid(c, c.add(x[0], r[0])), update = sigmoid(c, c.add(x[1], r[1]));
   Expr fresh = tanh(c, c.add(x[2], c.mul(reset, r[2])));
-  return {c.add(fresh, c.mul(update, c.sub(h, fresh)))};
+  return {c.add(fresh, c.mul(update, c.sub(before.hidden, fresh))), nullptr};
+}
+
+Values lstm_cell(NodeContext& c) {
+  const std::vector<Expr> hx = c.tensors("hx");
+  if (hx.size() != 2) c.fail(format("it has {} states, not 2", hx.size()));
+  const State now =
+      lstm_step(c, affine(c, c.tensor("input"), "w_ih", "b_ih"), affine(c, hx[0], "w_hh", "b_hh"), {hx[0], hx[1]});
+  return {now.hidden, now.cell};
+}
+Values gru_cell(NodeContext& c) {
+  const Expr h = c.tensor("hx");
+  return {gru_step(c, affine(c, c.tensor("input"), "w_ih", "b_ih"), affine(c, h, "w_hh", "b_hh"), {h, nullptr}).hidden};
 }
 Expr plain_step(NodeContext& c) {
   return c.add(affine(c, c.tensor("input"), "w_ih", "b_ih"), affine(c, c.tensor("hx"), "w_hh", "b_hh"));
@@ -110,7 +121,81 @@ Values multi_head_attention(NodeContext& c) {
   return {self_attention(c, x, "num_head"), c.zeros(c.dtype(x), {0})};
 }
 
+// Layers whose products are quantised as they run. Of each layer and direction torch_script.py writes the packed
+// weights of both products, and whether seven bits hold the operands. The input's product is one for all steps; the
+// state's has a grid of its own in every step.
+template <bool kLstm>
+class DynamicLayers {
+ public:
+  explicit DynamicLayers(NodeContext& c) : c_(c) {}
+
+  Values run() {
+    if (!c_.has("params") || !c_.value("params").list) c_.unsupported("packed sequences");
+    const bool batch_first = c_.flag("batch_first", false);
+    directions_ = c_.flag("bidirectional", false) ? 2 : 1;
+    const int64_t layers = c_.integer("num_layers");
+    const Values& params = *c_.value("params").list;
+    if (static_cast<int64_t>(params.size()) != layers * directions_)
+      c_.fail(format("it has {} weights for {} layers", params.size(), layers));
+    Expr x = c_.tensor("input");
+    if (batch_first) x = c_.transpose(x, {1, 0, 2});
+    std::vector<Expr> hidden, cells;
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      std::vector<Expr> sides;
+      for (int64_t side = 0; side < directions_; ++side) {
+        const int64_t at = layer * directions_ + side;
+        State last = initial(at);
+        sides.push_back(one_direction(x, params.at(static_cast<size_t>(at)), side == 1, &last));
+        hidden.push_back(c_.expand(last.hidden, 0));
+        if (kLstm) cells.push_back(c_.expand(last.cell, 0));
+      }
+      x = c_.concat(std::move(sides), 2);
+    }
+    if (batch_first) x = c_.transpose(x, {1, 0, 2});
+    Values out = {x, c_.concat(std::move(hidden), 0)};
+    if (kLstm) out.emplace_back(c_.concat(std::move(cells), 0));
+    return out;
+  }
+
+ private:
+  Expr at_step(const Expr& e, int64_t i) { return c_.squeeze(c_.slice(e, 0, i, i + 1), {0}); }
+  State initial(int64_t at) {
+    if (!kLstm) return {at_step(c_.tensor("hx"), at), nullptr};
+    const std::vector<Expr> hx = c_.tensors("hx");
+    if (hx.size() != 2) c_.fail(format("it has {} states, not 2", hx.size()));
+    return {at_step(hx[0], at), at_step(hx[1], at)};
+  }
+  Expr product(const Expr& x, const Values& weights, size_t which) {
+    return c_.one_of("quantized.linear_dynamic",
+                     {{"X", Value(x)}, {"W_prepack", weights.at(which)}, {"reduce_range", weights.at(2)}});
+  }
+  Expr one_direction(const Expr& x, const Value& weights, bool backwards, State* state) {
+    if (!weights.list || weights.list->size() != 3) c_.fail_type("its weights are not those of a recurrent layer");
+    const int64_t steps = c_.dims(x).at(0);
+    if (steps < 1 || steps > kMostSteps) c_.unsupported(format("{} steps", steps));
+    const Expr of_input = product(x, *weights.list, 0);
+    std::vector<Expr> out(static_cast<size_t>(steps));
+    for (int64_t i = 0; i < steps; ++i) {
+      const int64_t at = backwards ? steps - 1 - i : i;
+      const Expr gates = at_step(of_input, at), recurrent = product(state->hidden, *weights.list, 1);
+      *state = kLstm ? lstm_step(c_, gates, recurrent, *state) : gru_step(c_, gates, recurrent, *state);
+      out[static_cast<size_t>(at)] = c_.expand(state->hidden, 0);
+    }
+    return c_.concat(std::move(out), 0);
+  }
+
+  static constexpr int64_t kMostSteps = 4096;
+  NodeContext& c_;
+  int64_t directions_ = 1;
+};
+template <bool kLstm>
+Values dynamic_layers(NodeContext& c) {
+  return DynamicLayers<kLstm>(c).run();
+}
+
 constexpr ConverterEntry kTable[] = {
+    {"aten.quantized_lstm", dynamic_layers<true>},
+    {"aten.quantized_gru", dynamic_layers<false>},
     {"aten._transformer_encoder_layer_fwd", encoder_layer},
     {"aten._native_multi_head_attention", multi_head_attention},
     {"aten.lstm_cell", lstm_cell},

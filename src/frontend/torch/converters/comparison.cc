@@ -166,6 +166,8 @@ constexpr ConverterEntry kTable[] = {
     {"aten.lt", compare<kLess>},
     {"aten.less", compare<kLess>},
     {"aten.le", compare<kLessEqual>},
+    {"aten.less_equal", compare<kLessEqual>},
+    {"aten.greater_equal", compare<kGreaterEqual>},
     {"aten.gt", compare<kGreater>},
     {"aten.greater", compare<kGreater>},
     {"aten.ge", compare<kGreaterEqual>},

@@ -2,6 +2,7 @@
 // Complex tensors are real tensors with an additional last axis of real and imaginary parts. The operators that create
 // or take them are here; all others refuse complex operands with an error that names them.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/format.h"
@@ -85,7 +86,8 @@ Values angle(NodeContext& c) {
 // A number, complex or not, takes the other operand's dtype; integers become what a complex tensor has.
 Parts operand(NodeContext& c, const Value& v, const Value& other) {
   Parts p = parts_of(c, v);
-  const bool number = v.kind == Value::kNumber, own = number ? other.kind == Value::kNumber : v.complex;
+  const bool number = v.kind == Value::kNumber, beside_number = other.kind == Value::kNumber;
+  const bool own = number ? beside_number : v.complex || beside_number;
   DataType dtype = c.dtype(own ? v.expr : other.expr);
   if (!dtype.is_float()) dtype = kFloat32;
   p.real = c.cast(p.real, dtype);
@@ -216,6 +218,30 @@ Values matrix_product(NodeContext& c) {
   }
   return {joined(c, real, imaginary)};
 }
+// Sums of products: of parts in every combination, with a sign that the imaginary ones decide.
+Values contracted(NodeContext& c) {
+  const auto& given = c.arguments();
+  if (given.size() < 2 || !given[1].second.list) c.fail_type("it has no list of operands");
+  const Values& operands = *given[1].second.list;
+  if (operands.size() > 4) c.unsupported("complex numbers of more than four operands");
+  Expr real, imaginary;
+  for (unsigned taken = 0; taken < 1U << operands.size(); ++taken) {  // bit i: the imaginary part of operand i
+    Values parts;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const Parts p = parts_of(c, operands[i]);
+      parts.emplace_back(taken >> i & 1U ? p.imaginary : p.real);
+    }
+    if (std::any_of(parts.begin(), parts.end(), [](const Value& v) { return !v.expr; })) continue;
+    NamedValues arguments = given;
+    arguments[1].second = Value::of_list(std::move(parts));
+    Expr term = c.one_of(c.node().target, std::move(arguments));
+    const int turns = std::popcount(taken) % 4;
+    if (turns > 1) term = c.call("negative", {term});
+    Expr& sum = turns % 2 ? imaginary : real;
+    sum = sum ? c.add(sum, term) : term;
+  }
+  return {joined(c, real, imaginary)};
+}
 Values chosen(NodeContext& c) {
   const Value &a = c.value("self"), &b = c.value("other");
   const Parts p = operand(c, a, b), q = operand(c, b, a);
@@ -334,6 +360,7 @@ constexpr ConverterEntry kOfComplex[] = {
     {"aten.mm", matrix_product},
     {"aten.bmm", matrix_product},
     {"aten.matmul", matrix_product},
+    {"aten.einsum", contracted},
     {"aten.where", chosen},
     {"aten.sum", over_axes},
     {"aten.mean", over_axes},

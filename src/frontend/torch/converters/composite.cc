@@ -233,7 +233,31 @@ Values rrelu(NodeContext& c) {
   return {c.where(c.call("less", {x, c.zero_like(x)}), c.mul(x, number(c, slope, x)), x)};
 }
 
+// Of the last axes of both.
+Values inner(NodeContext& c) {
+  const Value &a = c.value("self"), &b = c.value("other");
+  if (c.rank(a.expr) == 0 || c.rank(b.expr) == 0) return c.aten("aten.mul.Tensor", {{"self", a}, {"other", b}});
+  const Value last_a = Value::of_list({whole(c.rank(a.expr) - 1)}),
+              last_b = Value::of_list({whole(c.rank(b.expr) - 1)});
+  return c.aten("aten.tensordot.default", {{"self", a}, {"other", b}, {"dims_self", last_a}, {"dims_other", last_b}});
+}
+Values vector_product(NodeContext& c) {
+  const Expr both = c.one_of("aten.mul.Tensor", {{"self", c.value("x")}, {"other", c.value("y")}});
+  return {c.reduce("sum", both, {c.dim(c.integer("dim", -1), c.rank(both))}, false)};
+}
+Values sorted_rows(NodeContext& c) {
+  return {c.aten("aten.sort.default", {{"self", c.value("self")}, {"dim", whole(0)}}).at(0)};
+}
+Values diagonal_of_all(NodeContext& c) {
+  return c.aten("aten.diag.default",
+                {{"self", c.reshaped(c.tensor("self"), {-1})}, {"diagonal", whole(c.integer("offset", 0))}});
+}
+
 constexpr ConverterEntry kTable[] = {
+    {"aten.inner", inner},
+    {"aten.linalg_vecdot", vector_product},
+    {"aten.msort", sorted_rows},
+    {"aten.diagflat", diagonal_of_all},
     {"aten.trace", trace},
     {"aten.diag_embed", diag_embed},
     {"aten.kron", kron},

@@ -131,30 +131,6 @@ Values while_loop(NodeContext& c) {
   return fields_of(lets.around(call), types.size());
 }
 
-// Slices the mapped tensors and imports the graph once for each slice.
-Values map(NodeContext& c) {
-  Importer& importer = importer_of(c);
-  const Graph& body = graph_of(c, c.positional(0));
-  const Values mapped = items(c, 1), more = c.argument_count() > 2 ? detached(items(c, 2)) : Values();
-  if (mapped.empty() || !mapped[0].expr) c.fail("it maps nothing");
-  const int64_t count = c.dims(mapped[0].expr).at(0);
-  if (count < 1 || count > kMostSteps) c.unsupported(format("{} slices", count));
-  std::vector<std::vector<Expr>> results;
-  for (int64_t i = 0; i < count; ++i) {
-    Values arguments;
-    for (const Value& v : mapped) arguments.emplace_back(c.squeeze(c.slice(v.expr, 0, i, i + 1), {0}));
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Values made = importer.import_graph(body, arguments);
-    if (any_poisoned(made)) return poisoned(made.size());
-    const std::vector<Expr> tensors = tensors_of(c, made);
-    results.resize(tensors.size());
-    for (size_t k = 0; k < tensors.size(); ++k) results[k].push_back(c.expand(tensors[k], 0));
-  }
-  Values out;
-  for (auto& parts : results) out.emplace_back(c.concat(std::move(parts), 0));
-  return out;
-}
-
 // TorchScript's forms: their graphs see the surrounding names, and are the last arguments.
 bool is_decided(NodeContext& c, const Expr& condition) {
   return !importer_of(c).programs() || NodeContext::known(condition);
@@ -197,9 +173,10 @@ Values script_loop(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"higher_order.cond", cond},    {"higher_order.while_loop", while_loop},
-    {"higher_order.map_impl", map}, {"higher_order.map", map},
-    {"prim.If", script_if},         {"prim.Loop", script_loop},
+    {"higher_order.cond", cond},
+    {"higher_order.while_loop", while_loop},
+    {"prim.If", script_if},
+    {"prim.Loop", script_loop},
 };
 
 }  // namespace

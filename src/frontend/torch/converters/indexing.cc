@@ -238,6 +238,18 @@ Values rows_put(NodeContext& c, Expr source, const std::string& reduction) {
   Expr places = c.broadcast_to(c.expand(c.cast(index, kInt64), 1, rank - axis - 1), shape);
   return {c.onnx("ScatterElements", 18, {x, places, source}, {{"axis", axis}, {"reduction", reduction}})[0]};
 }
+Values index_reduce(NodeContext& c) {
+  Expr source = c.tensor("source"), index = c.tensor("index");
+  const int64_t rank = c.rank(source), axis = c.dim(c.integer("dim"), rank);
+  index = c.broadcast_to(c.expand(c.cast(index, kInt64), 1, rank - axis - 1), c.dims(source));
+  return c.aten("aten.scatter_reduce.two",
+                {{"self", c.value("self")},
+                 {"dim", whole(axis)},
+                 {"index", index},
+                 {"src", source},
+                 {"reduce", c.value("reduce")},
+                 {"include_self", Value::number(c.scalar(c.flag("include_self", true), kBool))}});
+}
 Values index_copy(NodeContext& c) { return rows_put(c, c.tensor("source"), "none"); }
 Values index_fill(NodeContext& c) { return rows_put(c, c.tensor("value"), "none"); }
 Values index_add(NodeContext& c) {
@@ -296,6 +308,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.scatter", scatter},
     {"aten.scatter_add", scatter_add},
     {"aten.scatter_reduce", scatter_reduce},
+    {"aten.index_reduce", index_reduce},
     {"aten.index_copy", index_copy},
     {"aten.index_fill", index_fill},
     {"aten.index_add", index_add},

@@ -99,6 +99,7 @@ Values trilinear(NodeContext& c) {
 constexpr ConverterEntry kTable[] = {
     {"aten.linear", linear},
     {"aten.matmul", matmul},
+    {"aten.linalg_matmul", matmul},
     {"aten.mm", mm},
     {"aten.bmm", mm},
     {"aten.mv", mv},

@@ -109,19 +109,22 @@ Values slice(NodeContext& c) {
   const Values& items = sizes ? none : items_of(c, c.value("l"));
   const int64_t n = sizes ? c.dims(c.value("l").expr)[0] : static_cast<int64_t>(items.size());
   const int64_t step = c.integer("step", 1);
-  if (step < 1) c.fail(format("its step is {}", step));
+  if (step == 0) c.fail("its step is 0");
+  // Backwards, from the last to before the first.
+  const int64_t first = step > 0 ? 0 : n - 1, past = step > 0 ? n : -1;
   auto bounded = [&](std::optional<int64_t> at, int64_t fallback) {
-    const int64_t i = at.value_or(fallback);
-    return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n);
+    if (!at) return fallback;
+    return std::clamp<int64_t>(*at < 0 ? *at + n : *at, step > 0 ? 0 : -1, step > 0 ? n : n - 1);
   };
+  const int64_t start = bounded(c.maybe_integer("start"), first), end = bounded(c.maybe_integer("end"), past);
+  if (sizes && step > 0) return {c.slice(c.value("l").expr, 0, start, std::max(start, end), step)};
+  std::vector<int64_t> places;
+  for (int64_t i = start; step > 0 ? i < end : i > end; i += step) places.push_back(i);
+  if (sizes)
+    return {c.call("take", {c.value("l").expr, c.ints_constant(places)},
+                   make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }))};
   Values out;
-  const int64_t end = bounded(c.maybe_integer("end"), n);
-  if (sizes) {
-    const int64_t start = bounded(c.maybe_integer("start"), 0);
-    return {c.slice(c.value("l").expr, 0, start, std::max(start, end), step)};
-  }
-  for (int64_t i = bounded(c.maybe_integer("start"), 0); i < end; i += step)
-    out.push_back(items[static_cast<size_t>(i)]);
+  for (const int64_t i : places) out.push_back(items[static_cast<size_t>(i)]);
   return {Value::of_list(std::move(out))};
 }
 Values joined(NodeContext& c) {

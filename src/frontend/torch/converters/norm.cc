@@ -108,10 +108,10 @@ Normalized layer_normalized(NodeContext& c, bool statistics) {
   Expr data = c.cast(x, wide), mean = c.reduce("mean", data, axes, true), off = c.sub(data, mean);
   Expr variance = c.reduce("mean", c.mul(off, off), axes, true);
   Expr inverse = c.call("rsqrt", {c.add(variance, c.scalar_like(epsilon, variance))});
-  Expr y = c.cast(c.mul(off, inverse), dtype);
-  if (c.has("weight")) y = c.mul(y, c.tensor("weight"));
-  if (c.has("bias")) y = c.add(y, c.tensor("bias"));
-  return {y, mean, inverse};
+  Expr y = c.mul(off, inverse);  // rounded once, at the end; weights may be wider than the input
+  if (c.has("weight")) y = c.mul(y, c.cast(c.tensor("weight"), wide));
+  if (c.has("bias")) y = c.add(y, c.cast(c.tensor("bias"), wide));
+  return {c.cast(y, dtype), mean, inverse};
 }
 Values layer_norm(NodeContext& c) { return {layer_normalized(c, false).y}; }
 // Statistics are rarely read at inference; dead code elimination drops them where they are not.

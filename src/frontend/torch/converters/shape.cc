@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "frontend/torch/alias.h"
 #include "frontend/torch/convert.h"
 
 namespace tilewright::torch {
@@ -271,19 +272,32 @@ Values slice_scatter(NodeContext& c) {
                  make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }))};
 }
 
-// Only for strides that the tensor already has: other arrangements cannot be expressed.
+// Elements by their places in memory, whatever the tensor shows of it.
 Values as_strided(NodeContext& c) {
-  Expr x = c.tensor("self");
+  const View* view = c.value("self").view.get();
+  if (view && !c.has("storage_offset") && !begins_its_memory(*view))
+    c.unsupported("places in memory behind the first of what it shows");
+  const Expr x = view ? view->memory->whole : c.tensor("self");
   const Ints size = c.ints("size"), stride = c.ints("stride");
-  int64_t next = 1;
-  bool plain =
-      c.integer("storage_offset", 0) == 0 && size.size() == stride.size() && c.product(size) == c.product(c.dims(x));
-  for (size_t i = size.size(); plain && i-- > 0;) {
-    plain = size[i] == 1 || stride[i] == next;
-    next *= size[i];
+  if (size.size() != stride.size()) c.fail("it has not as many strides as sizes");
+  const int64_t count = c.product(size), elements = c.product(c.dims(x));
+  if (count > (int64_t{1} << 24)) c.unsupported(format("{} places in memory", count));
+  Ints places = {c.integer("storage_offset", 0)};
+  for (size_t i = 0; i < size.size(); ++i) {
+    Ints longer;
+    for (const int64_t at : places)
+      for (int64_t k = 0; k < size[i]; ++k) longer.push_back(at + k * stride[i]);
+    places = std::move(longer);
   }
-  if (!plain) c.unsupported("an arrangement of its own");
-  return {c.reshaped(x, size)};
+  bool in_order = count == elements;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (places[i] < 0 || places[i] >= elements) c.fail("it shows memory outside of its tensor");
+    in_order = in_order && places[i] == static_cast<int64_t>(i);
+  }
+  if (in_order) return {c.reshaped(x, size)};
+  const Expr flat = c.call("take", {c.reshaped(x, {-1}), c.ints_constant(places)},
+                           make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
+  return {c.reshaped(flat, size)};
 }
 
 Values sym_size(NodeContext& c) {
@@ -335,6 +349,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.stack", stack},
     {"aten.hstack", hstack},
     {"aten.vstack", vstack},
+    {"aten.row_stack", vstack},
     {"aten.repeat", repeat},
     {"aten.tile", tile},
     {"aten.repeat_interleave", repeat_interleave},

@@ -71,6 +71,59 @@ Values quantile(NodeContext& c) {
   return {of_q == 0 ? c.squeeze(out, {0}) : out};
 }
 
+// The middle of the elements that are numbers, which are sorted before the others.
+Values nan_median(NodeContext& c) {
+  Expr x = c.tensor("self");
+  const bool whole_tensor = !c.has("dim"), keeps = c.flag("keepdim", false);
+  if (whole_tensor) x = c.reshaped(x, {-1});
+  const int64_t axis = whole_tensor ? 0 : c.dim(c.integer("dim"), c.rank(x));
+  const Values sorted = c.aten("aten.sort.default", {{"self", x}, {"dim", whole(axis)}});
+  const Expr numbers = c.call("logical_not", {c.call("isnan", {c.real(x)})});
+  const Expr count = c.reduce("sum", c.cast(numbers, kInt64), {axis}, true), one = c.scalar(1, kInt64);
+  // Where there is no number, the first, which is none.
+  const Expr middle = c.call("right_shift", {c.call("maximum", {c.sub(count, one), c.scalar(0, kInt64)}), one});
+  Values out;
+  for (const Value& v : sorted) {
+    Expr e = c.call("gather", {v.expr, middle}, make_attrs<relay::GatherAttrs>([&](auto& a) { a.axis = axis; }));
+    out.emplace_back(whole_tensor ? c.reshape(e, {}) : keeps ? e : c.squeeze(e, {axis}));
+  }
+  if (whole_tensor) out.resize(1);
+  return out;
+}
+// Differences of neighbours: at the ends of one, inside half of two.
+Expr gradient_along(NodeContext& c, const Expr& x, int64_t axis, double spacing) {
+  const int64_t size = c.dims(x).at(static_cast<size_t>(axis));
+  if (size < 2) c.fail("it has no neighbours along an axis");
+  auto part = [&](int64_t begin, int64_t end) { return c.slice(x, axis, begin, end); };
+  std::vector<Expr> parts = {c.sub(part(1, 2), part(0, 1))};
+  if (size > 2) parts.push_back(c.mul(c.sub(part(2, size), part(0, size - 2)), c.scalar_like(0.5, x)));
+  parts.push_back(c.sub(part(size - 1, size), part(size - 2, size - 1)));
+  return c.div(c.concat(std::move(parts), axis), c.scalar_like(spacing, x));
+}
+Values gradient(NodeContext& c) {
+  const Expr x = c.real(c.tensor("self"));
+  if (c.integer("edge_order", 1) != 1) c.unsupported("ends of the second order");
+  std::vector<int64_t> axes;
+  if (c.has("dim"))
+    for (const int64_t axis : c.ints("dim")) axes.push_back(c.dim(axis, c.rank(x)));
+  else
+    for (int64_t i = 0; i < c.rank(x); ++i) axes.push_back(i);
+  std::vector<double> spacing(axes.size(), 1);
+  if (const Value* given = c.find("spacing")) {
+    if (!given->list) {
+      spacing.assign(axes.size(), c.number("spacing"));
+    } else {
+      for (const Value& v : *given->list)
+        if (v.kind != Value::kNumber) c.unsupported("places as tensors");
+      spacing = c.numbers("spacing");
+    }
+  }
+  if (spacing.size() != axes.size()) c.fail("it has not as many spacings as axes");
+  Values out;
+  for (size_t i = 0; i < axes.size(); ++i) out.emplace_back(gradient_along(c, x, axes[i], spacing[i]));
+  return {Value::of_list(std::move(out))};
+}
+
 // ---- variables in rows, observations in columns
 
 Values covariance(NodeContext& c) {
@@ -213,6 +266,8 @@ constexpr ConverterEntry kTable[] = {
     {"aten.nansum", sum_of_numbers},
     {"aten.nanmean", mean_of_numbers},
     {"aten.quantile", quantile},
+    {"aten.nanmedian", nan_median},
+    {"aten.gradient", gradient},
     {"aten.cov", covariance},
     {"aten.corrcoef", correlation},
     {"aten.cummax", running_extreme<true>},

@@ -326,6 +326,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.split", split},
     {"aten.split_copy", split},
     {"aten.split_with_sizes", split},
+    {"aten.unsafe_split_with_sizes", split},
     {"aten.split_with_sizes_copy", split},
     {"aten.chunk", chunk},
     {"aten.unsafe_chunk", chunk},

@@ -127,6 +127,69 @@ Values roi_pool(NodeContext& c) {
              }))};
 }
 
+// Channels in groups, one for each of the result's positions: of all channels at all positions (count, channels, rows,
+// columns), each position takes its own.
+Expr own_channels(NodeContext& c, const Expr& all) {
+  const Ints d = c.dims(all);
+  const int64_t places = d[2] * d[3];
+  if (places < 1 || d[1] % places != 0) c.fail_type(format("{} positions do not divide {} channels", places, d[1]));
+  const int64_t groups = d[1] / places;
+  Ints own;
+  for (int64_t i = 0; i < places; ++i) own.push_back(i * places + i);
+  Expr picked = c.call("take", {c.reshape(all, {d[0], groups, places * places}), c.ints_constant(own)},
+                       make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 2; }));
+  return c.reshape(picked, {d[0], groups, d[2], d[3]});
+}
+Values ps_roi_align(NodeContext& c) {
+  NamedValues arguments = c.arguments();
+  arguments.emplace_back("aligned", Value::number(c.scalar(1, kBool)));
+  return {own_channels(c, c.one_of("torchvision.roi_align.default", arguments))};
+}
+
+// Which rows (or columns) of the image each of `count` bins of a region averages: (regions, count, size) of 0 and 1.
+// A region's bounds are whole pixels, and its last pixel's row is never read, as torchvision has it.
+Expr bins(NodeContext& c, const Expr& first, const Expr& last, int64_t count, int64_t size, double scale) {
+  const DataType dtype = c.dtype(first);
+  auto number = [&](double v) { return c.scalar(v, dtype); };
+  auto pixel = [&](const Expr& e) {  // halves are rounded away from zero
+    const Expr at = c.mul(e, number(scale));
+    return c.where(c.call("less", {at, number(0)}), c.call("ceil", {c.sub(at, number(0.5))}),
+                   c.call("floor", {c.add(at, number(0.5))}));
+  };
+  const Expr start = pixel(first);  // (regions, 1)
+  const Expr bin = c.div(c.call("maximum", {c.sub(pixel(last), start), number(1)}), number(static_cast<double>(count)));
+  const Expr i = c.cast(c.reshape(c.counting(count), {1, count}), dtype);
+  auto within = [&](const Expr& e) {
+    return c.call("minimum", {c.call("maximum", {c.add(e, start), number(0)}), number(static_cast<double>(size - 1))});
+  };
+  const Expr begin = within(c.call("floor", {c.mul(i, bin)}));
+  const Expr end = within(c.call("ceil", {c.mul(c.add(i, number(1)), bin)}));
+  const Expr at = c.cast(c.reshape(c.counting(size), {1, 1, size}), dtype);
+  return c.cast(c.call("logical_and",
+                       {c.call("greater_equal", {at, c.expand(begin, 2)}), c.call("less", {at, c.expand(end, 2)})}),
+                dtype);
+}
+Values ps_roi_pool(NodeContext& c) {
+  const Expr x = c.tensor("input"), rois = c.tensor("rois");
+  const Ints d = c.dims(x);
+  const int64_t rows = c.integer("pooled_height"), columns = c.integer("pooled_width"), regions = c.dims(rois).at(0);
+  const double scale = c.number("spatial_scale");
+  if (d.size() != 4 || rows < 1 || columns < 1 || d[1] % (rows * columns) != 0)
+    c.fail_type(format("{} x {} positions do not divide the channels of {}", rows, columns, shape_str(d)));
+  auto column = [&](int64_t i) { return c.slice(rois, 1, i, i + 1); };
+  const Expr vertical = bins(c, column(2), column(4), rows, d[2], scale);
+  const Expr horizontal = bins(c, column(1), column(3), columns, d[3], scale);
+  const Expr pictures = c.call("take", {x, c.cast(c.squeeze(column(0), {1}), kInt64)},
+                               make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
+  const Expr masks = c.mul(c.reshape(vertical, {regions, 1, rows, 1, d[2], 1}),
+                           c.reshape(horizontal, {regions, 1, 1, columns, 1, d[3]}));
+  const Expr sum =
+      c.reduce("sum", c.mul(c.reshape(pictures, {regions, d[1] / (rows * columns), rows, columns, d[2], d[3]}), masks),
+               {4, 5}, false);
+  const Expr area = c.call("maximum", {c.reduce("sum", masks, {4, 5}, false), c.scalar_like(1, x)});
+  return {c.div(sum, area)};
+}
+
 // ---- sorted rows
 
 Expr searched(NodeContext& c, const Expr& row, const Expr& values) {
@@ -177,6 +240,8 @@ constexpr ConverterEntry kSamplingConverters[] = {
     {"aten.affine_grid_generator", affine_grid},
     {"torchvision.deform_conv2d", deform_conv2d},
     {"torchvision.roi_pool", roi_pool},
+    {"torchvision.ps_roi_align", ps_roi_align},
+    {"torchvision.ps_roi_pool", ps_roi_pool},
     {"aten.searchsorted", searchsorted},
     {"aten.bucketize", bucketize},
     {"aten.stft", stft},

@@ -77,13 +77,47 @@ bool is_product(const Expr& e) {
   return is_call_to(e, "nn.conv2d") || is_call_to(e, "nn.dense") || is_call_to(e, "nn.matmul");
 }
 
+// A convolution of groups whose sums of bytes are exact in float32, by which IntegerProducts computes them: kernels of
+// floats are the same with numbers that are whole.
+bool is_exact_in_floats(const Expr& e, const Target& target) {
+  constexpr int64_t kMostTerms = (int64_t{1} << 24) / (255 * 128);
+  const auto shape = static_shape(tensor_of(arg(e, 1)).shape);
+  if (!is_call_to(e, "nn.conv2d") || target.vector_bits < 128 || attrs_of<Conv2DAttrs>(e).groups == 1 || !shape)
+    return false;
+  const auto outputs = attrs_of<Conv2DAttrs>(e).kernel_layout.find('O');
+  int64_t terms = 1;
+  for (size_t i = 0; i < shape->size(); ++i) terms *= i == outputs ? 1 : (*shape)[i];
+  return terms <= kMostTerms;
+}
+
+// The same where only a run has the scale and zero point of the data: dynamic quantisation.
+Expr with_run_time_grid(const Expr& e) {
+  const Expr x = arg(e, 0), w = arg(e, 1);
+  const auto affine = affine_of(arg(w, 1), arg(w, 2), tensor_of(arg(w, 0)).dtype, attrs_of<DequantizeAttrs>(w).axis,
+                                tensor_of(w).shape.size());
+  const auto is_scalar = [](const Expr& v) { return as_tensor(v->type) && tensor_of(v).shape.empty(); };
+  if (!is_call_to(e, "nn.dense") || !affine || !affine->centred() || !is_scalar(arg(x, 1)) || !is_scalar(arg(x, 2)) ||
+      (!affine->uniform() && affine->axis != 0) || !is_byte(tensor_of(arg(x, 0)).dtype) || !is_byte(affine->dtype) ||
+      tensor_of(e).dtype != kFloat32)
+    return e;
+  AttrsRef attrs(attrs_of<DenseAttrs>(e).clone());
+  const_cast<DenseAttrs*>(attrs_as<DenseAttrs>(attrs))->out_dtype = "int32";
+  auto sums = try_call(
+      "qnn.dense", {arg(x, 0), arg(w, 0), cast(arg(x, 2), kInt32), zero_expr(*affine), arg(x, 1), scale_expr(*affine)},
+      attrs, e->span);
+  if (!sums.ok()) return e;
+  const Expr step = call("multiply", {scale_expr(*affine), arg(x, 1)}, {}, e->span);
+  return call("multiply", {cast(*sums, kFloat32), step}, {}, e->span);
+}
+
 // A product of dequantized bytes as the dequantized integer product.
 Expr with_integer_sums(const Expr& e, const Target& target) {
   if (!is_call_to(arg(e, 0), "qnn.dequantize") || !is_call_to(arg(e, 1), "qnn.dequantize")) return e;
   if (!constant_data(fold_expr(arg(arg(e, 1), 0), int64_t{1} << 28)) ||
-      !(gains_by_bytes(e, target) || may_keep_bytes(e, target)))
+      !(gains_by_bytes(e, target) || may_keep_bytes(e, target) || is_exact_in_floats(e, target)))
     return e;
-  return with_integers(e, {});
+  const bool at_run_time = !constant_data(arg(arg(e, 0), 1)) || !constant_data(arg(arg(e, 0), 2));
+  return at_run_time ? with_run_time_grid(e) : with_integers(e, {});
 }
 
 // A quantized mean over a whole map: the producer stores the map as bytes and the sum reads those. As floats the map

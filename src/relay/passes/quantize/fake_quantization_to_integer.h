@@ -23,7 +23,8 @@ Result<Module> fake_quantization_to_integer(const Module& module, PassContext& c
 // IntegerArithmetic: what quantised models say in real numbers and integers can do as exactly.
 // What: nn.conv2d, nn.dense and nn.matmul of dequantized bytes by dequantized constant bytes become the dequantized
 // sums
-//   of their integers, where the target has kernels of bytes for them; maxima in windows and moves between a dequantize
+//   of their integers, where the target has kernels of bytes for them, or groups are so small that floats have the sums
+//   exactly; maxima in windows and moves between a dequantize
 //   and a quantize of the same scale become those of integers.
 // Requires: typed module.
 // Ensures: the model's own roundings: what is quantized is still quantized by its own scale, and only what stands
