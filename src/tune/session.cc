@@ -102,6 +102,15 @@ Status Tuning::keep(size_t task, uint64_t index, const TrialResult& result) {
   return append_record(options_.log, record);
 }
 
+// The time of this task's baseline in another task, whose kernels a build compares with this one's.
+std::optional<double> Tuning::seconds_elsewhere(const Task& task) const {
+  for (const TaskState& other : states_)
+    if (other.default_seconds > 0 && other.task->module.text == task.module.text &&
+        other.task->chosen.implementation == task.chosen.implementation && other.task->chosen.text == task.chosen.text)
+      return other.default_seconds;
+  return std::nullopt;
+}
+
 Status Tuning::step(size_t task) {
   TaskState& state = states_[task];
   const KnobSpace& space = state.task->space;
@@ -129,12 +138,14 @@ Status Tuning::step(size_t task) {
   }
   // Normalises times to the first batch, since the machine's speed varies over time.
   const double now = first.cost();
-  const double scale = fresh ? 1 : state.default_seconds / now;
-  if (fresh) {
-    state.default_seconds = state.best_seconds = now;
-    if (chosen) searches_[task]->learn(*chosen, now), ++state.trials, state.curve.push_back(now);
-    if (chosen) TW_TRY_STATUS(keep(task, *chosen, first));
-    if (chosen) costs_[task][*chosen] = now, confirmed_[task].insert(*chosen);
+  if (fresh) state.default_seconds = state.best_seconds = seconds_elsewhere(*state.task).value_or(now);
+  const double scale = state.default_seconds / now;
+  if (fresh && chosen) {
+    for (double& cost : first.costs) cost *= scale;
+    searches_[task]->learn(*chosen, state.default_seconds), ++state.trials;
+    state.curve.push_back(state.default_seconds);
+    TW_TRY_STATUS(keep(task, *chosen, first));
+    costs_[task][*chosen] = state.default_seconds, confirmed_[task].insert(*chosen);
   }
   bool gained = false;
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -159,10 +170,11 @@ Status Tuning::step(size_t task) {
 size_t Tuning::most_trials() const { return options_.trials > 4 ? options_.trials - 1 : options_.trials; }
 
 double Tuning::seconds_to_confirm() const {
-  constexpr double kEach = 0.5, kShare = 0.1;
+  constexpr double kOfAStep = 0.6, kShare = 0.25;
   const auto gained =
       std::count_if(states_.begin(), states_.end(), [](const TaskState& s) { return s.gain() >= kLeastGain; });
-  return std::min(kEach * static_cast<double>(gained), kShare * options_.seconds);
+  const double step = steps_ > 0 ? now_() / static_cast<double>(steps_) : 0;
+  return std::min((kOfAStep * static_cast<double>(gained) + 1) * step, kShare * options_.seconds);
 }
 
 void Tuning::take_best(size_t task) {
@@ -205,6 +217,7 @@ Status Tuning::run(const std::function<void(const Tuning&)>& shown) {
     if (task < 0) break;
     current_ = static_cast<size_t>(task);
     TW_TRY_STATUS(step(current_));
+    ++steps_;
     if (shown) shown(*this);
   }
   for (size_t i = 0; i < states_.size(); ++i) TW_TRY_STATUS(confirm(i));

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -67,6 +68,7 @@ class Tuning {
   Status confirm(size_t task);
   void take_best(size_t task);
   double seconds_to_confirm() const;
+  std::optional<double> seconds_elsewhere(const Task& task) const;
   size_t most_trials() const;  // of a task, before it is confirmed
 
   TuneOptions options_;
@@ -77,7 +79,7 @@ class Tuning {
   std::vector<size_t> idle_;                       // batches since each task's last improvement
   std::vector<std::map<uint64_t, double>> costs_;  // of each task's configurations that worked
   std::vector<std::set<uint64_t>> confirmed_;
-  size_t current_ = 0;
+  size_t current_ = 0, steps_ = 0;
   std::string failure_;  // why the cost model's choice of a task could not be measured
 };
 
