@@ -6,6 +6,7 @@ import numpy as np
 import tvm
 from tvm import relay, te
 from tvm.contrib import graph_executor, random, utils
+from tvm.script import tir as T
 
 from harness import program, raises
 
@@ -79,3 +80,21 @@ def summands_that_are_traced():
     tvm.build(te.create_schedule(b.op), [a, b], "llvm")(tvm.nd.array(value), out)
     np.testing.assert_allclose(out.numpy(), 2 * value[:, 1:].sum(1))
     assert seen == [(i, j, 2 * value[i, j]) for i in range(3) for j in range(1, 4)]
+
+
+@program
+def functions_of_scripts_with_their_dtype():
+    @T.prim_func
+    def softplus(a: T.handle, b: T.handle) -> None:
+        T.func_attr({"global_symbol": "softplus"})
+        A = T.match_buffer(a, (4, 8), "float32")
+        B = T.match_buffer(b, (4, 8), "float32")
+        for i, j in T.grid(4, 8):
+            with T.block("b"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.if_then_else(T.likely(A[vi, vj] > T.float32(2), dtype="bool"), A[vi, vj], T.log(T.float32(1) + T.exp(A[vi, vj], dtype="float32"), dtype="float32"), dtype="float32") \
+                    + T.call_llvm_pure_intrin("llvm.sqrt", T.uint32(1), T.cast(T.bitwise_and(i, 1, dtype="int32"), "float32"), dtype="float32")
+    value, out = np.linspace(-3, 3, 32, dtype="float32").reshape(4, 8), tvm.nd.empty((4, 8))
+    tvm.build(softplus, "llvm")(tvm.nd.array(value), out)
+    wanted = np.where(value > 2, value, np.log1p(np.exp(value))) + np.array([[0], [1], [0], [1]])
+    np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-5)
