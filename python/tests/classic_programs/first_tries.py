@@ -98,3 +98,43 @@ def functions_of_scripts_with_their_dtype():
     tvm.build(softplus, "llvm")(tvm.nd.array(value), out)
     wanted = np.where(value > 2, value, np.log1p(np.exp(value))) + np.array([[0], [1], [0], [1]])
     np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-5)
+
+
+@program
+def scripts_of_lowered_functions():
+    @T.prim_func
+    def lowered(a: T.handle, b: T.handle) -> None:
+        A = T.match_buffer(a, (8,), "float32", align=128)
+        B = T.match_buffer(b, (8,), "float32")
+        T.preflattened_buffer(A, [2, 4], dtype="float32", data=A.data)
+        T.attr("default", "pragma_note", 1)
+        K = T.allocate_const([0, 1, 2, 3, 4, 5, 6, 7], "float32", [8])
+        C = T.allocate([8], "float32", "global")
+        D = T.buffer_decl([8], dtype="float32", data=C.data)
+        assert True, "nothing"
+        for i in T.serial(0, 8):
+            with T.block("copy"):
+                vi = T.axis.opaque(8, i)
+                D[vi] = A[vi] * K[vi]
+        with T.allocate([8], "float32", "global") as E:
+            for i in T.serial(0, 8):
+                T.store(E, i, T.load("float32", C, i) + T.float32(1), True)
+            B[0:8] = E[0:8]
+    value, out = np.random.rand(8).astype("float32"), tvm.nd.empty((8,))
+    tvm.build(lowered.with_attr("global_symbol", "lowered"), "llvm")(tvm.nd.array(value), out)
+    np.testing.assert_allclose(out.numpy(), value * np.arange(8) + 1, rtol=1e-6)
+
+
+@program
+def threads_of_scripts():
+    text = """from tvm.script import tir as T
+@T.prim_func
+def f(a: T.handle, b: T.handle) -> None:
+    A = T.match_buffer(a, (8,), "float32")
+    B = T.match_buffer(b, (8,), "float32")
+    tx = T.env_thread("threadIdx.x")
+    T.launch_thread(tx, 8)
+    B[tx] = A[tx]
+"""
+    assert 'thread="threadIdx.x"' in tvm.script.from_source(text).script()
+    raises(ValueError, lambda: tvm.script.from_source(text.replace("T.env_thread", "T.var").replace("threadIdx.x", "int32")))

@@ -83,6 +83,11 @@ def llvm_lookup_intrinsic_id(name: str) -> str:
     return name
 
 
+def load(dtype: str, buffer: typing.Any, index: typing.Any, predicate: typing.Any = True) -> typing.Any:
+    """An element, as scripts before buffers had indices read it."""
+    return buffer[index]
+
+
 def address_of(element: typing.Any, dtype: str = "handle") -> typing.Any:
     return _op.address_of(element)
 
@@ -120,5 +125,5 @@ handle = "handle"
 fabs = _typed(_op.abs)
 
 __all__ = ["Buffer", "Select", "address_of", "bool", "broadcast", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed", "call_pure_extern", "cast", "fabs", "float16", "float32",
-           "float64", "handle", "infinity", "int16", "int32", "int64", "int8", "llvm_lookup_intrinsic_id", "max", "max_value", "min", "min_value", "prim_func", "ramp", "reinterpret", "ret", "uint16",
+           "float64", "handle", "infinity", "int16", "int32", "int64", "int8", "llvm_lookup_intrinsic_id", "load", "max", "max_value", "min", "min_value", "prim_func", "ramp", "reinterpret", "ret", "uint16",
            "uint32", "uint64", "uint8", "var", *_TYPED]
