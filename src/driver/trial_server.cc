@@ -207,10 +207,9 @@ class BatchRun {
           (undisturbed(firsts) >= kRoundsForAll || seconds > kPatience * wanted))
         break;
     }
-    const double least = *std::min_element(firsts.begin(), firsts.end());
     std::vector<double> calm;
     for (double cost : firsts)
-      if (cost <= kDisturbed * least) calm.push_back(cost);
+      if (is_calm(cost, firsts)) calm.push_back(cost);
     for (size_t i = 0; i < results_.size(); ++i)
       if (results_[i].error == MeasureError::kNone)
         results_[i].costs = {median(calm) * (i == first ? 1.0 : quotient(rounds[i], firsts))};
@@ -218,19 +217,24 @@ class BatchRun {
   }
 
   using Rounds = std::vector<std::vector<double>>;  // seconds of each trial in each round that it took part in
+  // Whether the first trial took about as long as it does when nothing disturbs it: near its lower quartile, since
+  // virtual machines were seen to measure times that are too short, too.
+  static bool is_calm(double cost, std::vector<double> firsts) {
+    const auto quarter = firsts.begin() + static_cast<std::ptrdiff_t>(firsts.size() / 4);
+    std::nth_element(firsts.begin(), quarter, firsts.end());
+    return cost <= kDisturbed * *quarter && cost * kDisturbed >= *quarter;
+  }
   static int undisturbed(const std::vector<double>& firsts) {
-    const double least = *std::min_element(firsts.begin(), firsts.end());
     return static_cast<int>(
-        std::count_if(firsts.begin(), firsts.end(), [least](double cost) { return cost <= kDisturbed * least; }));
+        std::count_if(firsts.begin(), firsts.end(), [&](double cost) { return is_calm(cost, firsts); }));
   }
   // A trial's time over the first one's, over the rounds in which the first was not disturbed.
   static double quotient(const std::vector<double>& costs, const std::vector<double>& firsts) {
-    const double least = *std::min_element(firsts.begin(), firsts.end());
     std::vector<double> quotients;
     for (size_t r = 0; r < costs.size(); ++r)
-      if (firsts[r] <= kDisturbed * least) quotients.push_back(costs[r] / firsts[r]);
+      if (is_calm(firsts[r], firsts)) quotients.push_back(costs[r] / firsts[r]);
     // None: the trial left before the first such round.
-    return quotients.empty() ? *std::min_element(costs.begin(), costs.end()) / least : median(quotients);
+    return quotients.empty() ? median(costs) / median(firsts) : median(quotients);
   }
 
   static double median(std::vector<double> values) {
