@@ -33,7 +33,7 @@ _REPLACEMENTS = {
     "micro": "devices have projects, sessions and micro.create_local_aot_executor (docs/micro.md)",
     "contrib.ndk": "contrib.cc.cross_compiler with the NDK's compiler",
     **dict.fromkeys(("contrib.emcc", "contrib.xcode", "contrib.clang", "contrib.hexagon"), "contrib.cc.cross_compiler with that compiler"),
-    **dict.fromkeys(("contrib.cblas", "contrib.mkl", "contrib.dnnl", "contrib.nnpack", "contrib.random", "contrib.sort", "contrib.thrust", "contrib.tflite_runtime",
+    **dict.fromkeys(("contrib.cblas", "contrib.mkl", "contrib.dnnl", "contrib.nnpack", "contrib.sort", "contrib.thrust", "contrib.tflite_runtime",
                      "contrib.miopen", "contrib.rocblas", "contrib.cublas", "contrib.cudnn", "contrib.mps"), "kernels are built in; write a model in Relay or ONNX"),
     **dict.fromkeys(("contrib.nvcc", "contrib.rocm", "contrib.sdaccel", "contrib.spirv"), "models run on the CPU: cpu()"),
     "contrib.relay_viz": "'tilewright run model.so --profile --html page.html' draws a library's graph; relay.analysis.post_order_visit walks a module",

@@ -181,35 +181,60 @@ class BatchRun {
   }
 
   // In interleaved rounds, so that disturbances affect all trials: the result is the median over rounds of the ratio to
-  // the first trial's time, multiplied by the first trial's usual time.
+  // the first trial's time, multiplied by the first trial's usual time. Rounds in which the first trial itself was
+  // interrupted say nothing: by them every other trial would be fast.
   Status time_in_turns() {
     std::vector<size_t> in;
     for (size_t i = 0; i < results_.size(); ++i)
       if (results_[i].error == MeasureError::kNone) in.push_back(i);
     if (in.empty()) return Ok{};
     const size_t first = in[0];
-    std::vector<std::vector<double>> quotients(results_.size());
-    std::vector<double> firsts;
+    Rounds rounds(results_.size());
+    std::vector<double>& firsts = rounds[first];
     const auto start = Clock::now();
     for (int round = 0; round < kMostRounds; ++round) {
-      double of_first = 0;
       for (size_t i : in) {
         TW_TRY_STATUS(operands(built_.trials[i]));
         flush();
-        const double cost = TW_TRY(timed(built_.trials[i], 1));
-        if (i == first) of_first = cost, firsts.push_back(cost);
-        quotients[i].push_back(cost / of_first);
+        rounds[i].push_back(TW_TRY(timed(built_.trials[i], 1)));
       }
       if (round == kRoundsForAll - 1)  // trials far behind need no precise time
         in.erase(std::remove_if(in.begin(), in.end(),
-                                [&](size_t i) { return i != first && median(quotients[i]) > kFarBehind; }),
+                                [&](size_t i) { return i != first && quotient(rounds[i], firsts) > kFarBehind; }),
                  in.end());
-      if (round >= kRoundsForAll && seconds_since(start) > batch_.timing.seconds) break;
+      const double seconds = seconds_since(start), wanted = batch_.timing.seconds;
+      if (round >= kRoundsForAll && seconds > wanted &&
+          (undisturbed(firsts) >= kRoundsForAll || seconds > kPatience * wanted))
+        break;
     }
-    const double usual = median(firsts);
+    std::vector<double> calm;
+    for (double cost : firsts)
+      if (is_calm(cost, firsts)) calm.push_back(cost);
     for (size_t i = 0; i < results_.size(); ++i)
-      if (results_[i].error == MeasureError::kNone) results_[i].costs = {usual * median(quotients[i])};
+      if (results_[i].error == MeasureError::kNone)
+        results_[i].costs = {median(calm) * (i == first ? 1.0 : quotient(rounds[i], firsts))};
     return Ok{};
+  }
+
+  using Rounds = std::vector<std::vector<double>>;  // seconds of each trial in each round that it took part in
+  // Whether the first trial took about as long as it does when nothing disturbs it: near its lower quartile, since
+  // virtual machines were seen to measure times that are too short, too.
+  static bool is_calm(double cost, std::vector<double> firsts) {
+    const auto quarter = firsts.begin() + static_cast<std::ptrdiff_t>(firsts.size() / 4);
+    std::nth_element(firsts.begin(), quarter, firsts.end());
+    return cost <= kDisturbed * *quarter && cost * kDisturbed >= *quarter;
+  }
+  static int undisturbed(const std::vector<double>& firsts) {
+    return static_cast<int>(
+        std::count_if(firsts.begin(), firsts.end(), [&](double cost) { return is_calm(cost, firsts); }));
+  }
+  // A trial's time over the first one's, over the rounds in which the first was not disturbed.
+  static double quotient(const std::vector<double>& costs, const std::vector<double>& firsts) {
+    std::vector<double> quotients;
+    for (size_t r = 0; r < costs.size(); ++r)
+      if (is_calm(firsts[r], firsts)) quotients.push_back(costs[r] / firsts[r]);
+    // None: the trial left before the first such round.
+    return quotients.empty() ? median(costs) / median(firsts) : median(quotients);
   }
 
   static double median(std::vector<double> values) {
@@ -225,7 +250,7 @@ class BatchRun {
   }
 
   static constexpr int kMostRounds = 400, kRoundsForAll = 3;
-  static constexpr double kFarBehind = 1.3;
+  static constexpr double kFarBehind = 1.3, kDisturbed = 1.25, kPatience = 5;
   static constexpr size_t kSweptBytes = size_t{64} << 20;
   const tune::Batch& batch_;
   Channel& channel_;

@@ -65,6 +65,9 @@ bool has_words(const Problem& problem);
 // The product of an activation and a constant matrix that is packed into panels; nothing for other anchors.
 std::optional<topi::GemmProblem> packed_product(const Problem& problem);
 
+// The priority of implementations for what has no other.
+constexpr int kLastResort = 1;
+
 // Made by lower/implementation.h.
 struct Implementation {
   const char* op = nullptr;

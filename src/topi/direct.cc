@@ -2,8 +2,8 @@
 #include "topi/direct.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "tir/schedule.h"
 #include "tir/walk.h"
 #include "topi/injective.h"
 #include "topi/reduce_steps.h"
@@ -41,64 +41,225 @@ bool has_vectors(const Stmt& body) {
   return good;
 }
 
-// Calls element(index) for every index of `shape`; each call stores its own elements. If the last dimension is a
-// multiple of the vector length it is vectorised; the outer loops are divided among threads.
-Stmt each_element(const std::vector<int64_t>& shape, int bits, const KernelContext& context,
-                  const std::function<Stmt(const Index&)>& element) {
-  Index at;
-  std::vector<PrimExpr> loops;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    const bool needed = shape[d] != 1 || d + 1 == shape.size();
-    at.push_back(needed ? make_var("i" + std::to_string(d)) : make_int(0));
-    if (needed) loops.push_back(at.back());
-  }
-  if (shape.empty()) loops.push_back(make_var("unit"));
-  Stmt nest = element(at);
-  for (size_t i = loops.size(), d = shape.size(); i-- > 0;) {
-    while (d > 0 && at[d - 1] != loops[i]) --d;
-    nest = make_for(loops[i], make_int(0), make_int(shape.empty() ? 1 : shape[d - 1]), nest);
-  }
-  Schedule schedule(nest);
+// The elements of a tile by their indices: rows of vectors, as seen by one lane.
+using Tile = std::vector<Index>;
+
+// A part of the index space, in whole tiles or less than one.
+struct Span {
+  int64_t begin, end;
+  int step;
+};
+// [0, extent) in whole steps, and the rest.
+std::vector<Span> spans(int64_t extent, int64_t step, int rest) {
+  const int64_t whole = extent / step * step;
+  std::vector<Span> out;
+  if (whole > 0) out.push_back({0, whole, static_cast<int>(step)});
+  if (whole < extent) out.push_back({whole, extent, rest});
+  return out;
+}
+
+// Loops over an index space, divided among threads: a row at a time if there are enough rows for all.
+Stmt each_step(const std::vector<int64_t>& extents, const KernelContext& context,
+               const std::function<Stmt(const Index&)>& step) {
+  constexpr int64_t kEnoughRows = 64;
+  std::vector<int64_t> rows(extents.begin(), extents.end() - 1);
+  const bool by_row = product(rows) >= kEnoughRows;
+  if (!by_row) rows = extents;
+  return parallel_for(context, "tile", product(rows), [&](const PrimExpr& unit) {
+    return bind_all(unravel(unit, rows), [&](const Index& at) {
+      if (!by_row) return step(at);
+      return loop("i", extents.back(), [&](const PrimExpr& i) {
+        Index whole = at;
+        whole.push_back(i);
+        return step(whole);
+      });
+    });
+  });
+}
+
+// Makes a statement run for those lanes only that a tile has.
+using Within = std::function<Stmt(Stmt)>;
+
+// Calls tile(elements, within) for tiles that cover `shape`, each result being stored by the tile that has it; the
+// loops over tiles are divided among threads.
+Stmt each_tile(const std::vector<int64_t>& shape, const DirectConfig& config, const KernelContext& context,
+               const std::function<Stmt(const Tile&, const Within&)>& tile) {
+  if (shape.empty())
+    return parallel_for(context, "unit", 1, [&](const PrimExpr&) { return tile({Index()}, [](Stmt s) { return s; }); });
+  const size_t last = shape.size() - 1, axis = static_cast<size_t>(config.axis);
+  const auto along_rows = axis == last ? std::vector<Span>{{0, 1, 1}} : spans(shape[axis], config.rows, 1);
+  const auto along_columns = spans(shape[last], int64_t{config.lanes} * config.columns, config.lanes);
+  std::vector<Stmt> parts;
+  for (const Span& r : along_rows)
+    for (const Span& c : along_columns) {
+      std::vector<Span> all;
+      std::vector<int64_t> steps;
+      for (size_t d = 0; d <= last; ++d) {
+        all.push_back(d == last ? c : d == axis ? r : Span{0, shape[d], 1});
+        steps.push_back(ceil_div(all[d].end - all[d].begin, all[d].step));
+      }
+      parts.push_back(each_step(steps, context, [&](Index at) {
+        for (size_t d = 0; d <= last; ++d) at[d] = at[d] * all[d].step + all[d].begin;
+        const PrimExpr lane = make_var("lane");
+        Tile elements;
+        for (int row = 0; row < r.step; ++row)
+          for (int column = 0; column < c.step / config.lanes; ++column) {
+            elements.push_back(at);
+            if (axis != last) elements.back()[axis] = at[axis] + row;
+            elements.back()[last] = at[last] + column * config.lanes + lane;
+          }
+        const bool whole = (c.end - c.begin) % c.step == 0;
+        const Stmt body = tile(elements, [&](Stmt inner) {
+          return whole ? inner : make_if(lt(elements[0][last], make_int(c.end)), std::move(inner), {});
+        });
+        const bool vectors = config.lanes > 1 && has_vectors(body);
+        return make_for(lane, make_int(0), make_int(config.lanes), body,
+                        vectors ? ForKind::kVectorized : ForKind::kSerial);
+      }));
+    }
+  return seq(std::move(parts));
+}
+
+// One vector at a time, where rows are whole vectors.
+DirectConfig element_by_element(const std::vector<int64_t>& shape, int bits, const Target& target) {
   const int64_t last = shape.empty() ? 1 : shape.back();
-  int lanes = context.target->lanes(std::max(32, bits));
+  int lanes = target.lanes(std::max(32, bits));
   while (lanes > 4 && last % lanes != 0) lanes /= 2;
-  if (last % lanes == 0 && has_vectors(nest) && schedule.independent(loops.back()).ok()) {
-    auto halves = schedule.split(loops.back(), lanes);
-    TW_ICHECK(halves.ok() && schedule.vectorize(halves->inner).ok(), "a loop over elements splits");
-    loops.back() = halves->outer;
+  DirectConfig config;
+  config.lanes = last % lanes == 0 ? lanes : 1;
+  return config;
+}
+
+// The body of a reduction: loops around, its last ones unrolled.
+Stmt reduction_nest(const std::vector<int64_t>& extents, int unrolled,
+                    const std::function<std::vector<Stmt>(const Index&)>& body) {
+  const size_t rolled = extents.size() - static_cast<size_t>(unrolled);
+  return nest({extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(rolled)}, [&](const Index& outer) {
+    std::vector<Stmt> steps;
+    const std::vector<int64_t> inner(extents.begin() + static_cast<std::ptrdiff_t>(rolled), extents.end());
+    for (int64_t n = 0; n < product(inner); ++n) {
+      Index r = outer;
+      int64_t rest = n, size = product(inner);
+      for (const int64_t extent : inner) size /= extent, r.push_back(make_int(rest / size)), rest %= size;
+      for (Stmt& step : body(r)) steps.push_back(std::move(step));
+    }
+    return seq(std::move(steps));
+  });
+}
+
+constexpr int64_t kMostUnrolled = 32;  // statements of a tile's element
+
+}  // namespace
+
+Stmt direct_reduction(const DirectProblem& problem, const DirectConfig& config, const DirectTerm& term, const View& out,
+                      const Epilogue& epilogue, const KernelContext& context) {
+  if (product(problem.shape) == 0) return seq({});
+  Combine combine{problem.largest ? ReduceKind::kMax : ReduceKind::kSum, problem.dtype};
+  return each_tile(problem.shape, config, context, [&](const Tile& tile, const Within& within) {
+    Buffer acc = make_buffer("acc", problem.dtype, static_cast<int64_t>(tile.size()), Scope::kRegister);
+    std::vector<Stmt> clear, body;
+    for (size_t i = 0; i < tile.size(); ++i)
+      clear.push_back(store(acc, make_int(static_cast<int64_t>(i)), combine.neutral(problem.dtype)));
+    if (product(problem.reduction) > 0)
+      body.push_back(reduction_nest(problem.reduction, config.unroll, [&](const Index& r) {
+        std::vector<Stmt> steps;
+        for (size_t i = 0; i < tile.size(); ++i) {
+          PrimExpr value = term(tile[i], r);
+          if (value->dtype != problem.dtype) value = cast(problem.dtype, value);
+          const PrimExpr slot = make_int(static_cast<int64_t>(i));
+          steps.push_back(store(acc, slot, combine(load(acc, slot), value)));
+        }
+        return steps;
+      }));
+    for (size_t i = 0; i < tile.size(); ++i)
+      body.push_back(out.store(tile[i], epilogue(load(acc, make_int(static_cast<int64_t>(i))), tile[i], {})));
+    clear.push_back(within(seq(std::move(body))));
+    return allocate(acc, seq(std::move(clear)));
+  });
+}
+
+bool fits(const DirectProblem& problem, const DirectConfig& c, const Target& target) {
+  const auto rank = static_cast<int>(problem.shape.size());
+  if (c.lanes < 1 || c.columns < 1 || c.rows < 1 || c.axis < 0 || c.axis >= std::max(1, rank) || c.unroll < 0 ||
+      c.unroll > static_cast<int>(problem.reduction.size()))
+    return false;
+  if (rank == 0) return c == DirectConfig{} || c.lanes * c.columns * c.rows == 1;
+  if ((c.lanes & (c.lanes - 1)) != 0 || c.lanes > 2 * target.lanes(32)) return false;
+  if (c.rows > 1 && (c.axis == rank - 1 || problem.shape[static_cast<size_t>(c.axis)] < c.rows)) return false;
+  if (c.lanes > 1 && c.lanes / 2 >= problem.shape.back()) return false;
+  if (c.columns > 1 && int64_t{c.lanes} * c.columns > problem.shape.back()) return false;
+  const std::vector<int64_t> inner(problem.reduction.end() - c.unroll, problem.reduction.end());
+  return product(inner) <= kMostUnrolled && product(inner) * c.columns * c.rows <= 4 * kMostUnrolled &&
+         c.columns * c.rows + c.columns + 1 <= target.vector_registers;
+}
+
+Cost estimate(const DirectProblem& problem, const DirectConfig& config, const Target& target) {
+  Cost cost;
+  cost.flops = 2.0 * static_cast<double>(product(problem.shape)) * static_cast<double>(product(problem.reduction));
+  cost.bytes = static_cast<double>(product(problem.shape)) * problem.dtype.bits / 8.0;
+  // A step of a tile: each element's arithmetic and tests, and a load for each row and column; sums wait for the ones
+  // before them.
+  constexpr double kLatency = 4, kOperations = 4, kLoopOperations = 6;
+  const double sums = static_cast<double>(config.columns) * config.rows;
+  const double whole = std::max(1, target.lanes(std::max(8, static_cast<int>(problem.dtype.bits))));
+  const double vectors = std::max(1.0, config.lanes / whole);
+  const double loads = (config.columns + config.rows) * vectors;
+  const double step =
+      std::max(kLatency, (sums * kOperations * vectors + loads + (config.unroll ? 1 : kLoopOperations)) / 2);
+  const auto rank = problem.shape.size();
+  double tiles = 1;
+  for (size_t d = 0; d + 1 < rank; ++d) tiles *= static_cast<double>(problem.shape[d]);
+  double steps = 0;
+  if (rank > 0) {
+    const double wide = static_cast<double>(config.lanes) * config.columns;
+    const auto last = static_cast<double>(problem.shape.back());
+    const double wholes = std::floor(last / wide), rest = std::ceil((last - wholes * wide) / config.lanes);
+    steps = wholes * step + rest * std::max(kLatency, step / config.columns * 1.5);
+  } else {
+    steps = step;
   }
-  if (context.tid)
-    TW_ICHECK(schedule.parallelize(loops, context.tid, context.nthreads).ok(),
-              "elements of a result are stored once each");
-  return schedule.stmt();
+  cost.microseconds = tiles / config.rows * steps * static_cast<double>(product(problem.reduction)) /
+                      (target.machine.gflops / (2 * whole * 2) * 1e3);
+  return cost;
+}
+
+namespace {
+
+// Rows of channels share what they read of the data, and hide that each sum waits for the one before it. Masks are
+// cheap where vectors are long.
+DirectConfig usual_tile(const DirectProblem& problem, const Target& target) {
+  constexpr int kRows = 4, kMasked = 256, kUnrolled = 7;
+  DirectConfig c = element_by_element(problem.shape, problem.dtype.bits, target);
+  const auto rank = static_cast<int>(problem.shape.size());
+  const int whole = target.lanes(std::max<int>(32, problem.dtype.bits));
+  if (rank == 0) return c;
+  if (target.vector_bits >= kMasked)
+    for (c.lanes = whole; c.lanes > 1 && c.lanes / 2 >= problem.shape.back();) c.lanes /= 2;
+  c.axis = 1;
+  for (c.rows = rank >= 3 ? kRows : 1; c.rows > 1 && problem.shape[static_cast<size_t>(c.axis)] % c.rows != 0;)
+    c.rows /= 2;
+  if (c.rows == 1) c.axis = 0;
+  c.unroll = !problem.reduction.empty() && problem.reduction.back() <= kUnrolled ? 1 : 0;
+  return fits(problem, c, target) ? c : element_by_element(problem.shape, problem.dtype.bits, target);
 }
 
 }  // namespace
 
-Stmt direct_reduction(const DirectProblem& problem, const DirectTerm& term, const View& out, const Epilogue& epilogue,
-                      const KernelContext& context) {
-  if (product(problem.shape) == 0) return seq({});
-  Combine combine{problem.largest ? ReduceKind::kMax : ReduceKind::kSum, problem.dtype};
-  return each_element(problem.shape, problem.dtype.bits, context, [&](const Index& at) {
-    Buffer acc = make_buffer("acc", problem.dtype, 1, Scope::kRegister);
-    std::vector<Stmt> body{store(acc, make_int(0), combine.neutral(problem.dtype))};
-    if (product(problem.reduction) > 0)
-      body.push_back(nest(problem.reduction, [&](const Index& r) {
-        PrimExpr value = term(at, r);
-        if (value->dtype != problem.dtype) value = cast(problem.dtype, value);
-        return store(acc, make_int(0), combine(load(acc, make_int(0)), value));
-      }));
-    body.push_back(out.store(at, epilogue(load(acc, make_int(0)), at, {})));
-    return allocate(acc, seq(std::move(body)));
-  });
-}
-
-Cost estimate(const DirectProblem& problem, const Target& target) {
-  Cost cost;
-  cost.flops = 2.0 * static_cast<double>(product(problem.shape)) * static_cast<double>(product(problem.reduction));
-  cost.bytes = static_cast<double>(product(problem.shape)) * problem.dtype.bits / 8.0;
-  cost.microseconds = cost.flops / (target.machine.gflops / 16 * 1e3);  // scalar
-  return cost;
+std::vector<DirectConfig> configs(const DirectProblem& problem, const Target& target, size_t most) {
+  std::vector<Weighed<DirectConfig>> all;
+  const int rank = static_cast<int>(problem.shape.size());
+  const DirectConfig guess = usual_tile(problem, target);
+  for (int unroll = 0; unroll <= std::min<int>(3, static_cast<int>(problem.reduction.size())); ++unroll)
+    for (int lanes = 1; lanes <= 2 * target.lanes(32); lanes *= 2)
+      for (int columns = 1; columns <= 4; columns *= 2)
+        for (int axis = std::max(0, rank - 4); axis < std::max(1, rank); ++axis)
+          for (int rows = 1; rows <= 8; rows *= 2) {
+            DirectConfig c{lanes, columns, axis, rows, unroll};
+            if (rows == 1 && axis != std::max(0, rank - 4)) continue;
+            if (rows == 1) c.axis = 0;
+            if (fits(problem, c, target)) all.emplace_back(estimate(problem, c, target).microseconds, c);
+          }
+  return best_of(guess, std::move(all), most);
 }
 
 namespace {
@@ -164,21 +325,23 @@ Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, con
     return scan_rows(problem, input, out, context);
   std::vector<int64_t> lines = problem.shape;
   lines[problem.axis] = 1;
-  return each_element(lines, dtype.bits, context, [&](const Index& line) {
-    Buffer acc = make_buffer("acc", dtype, 1, Scope::kRegister);
-    auto step = [&](PrimExpr i) {
-      Index at = line;
-      at[problem.axis] = problem.reverse ? make_int(n - 1) - i : i;
-      PrimExpr value = input(at, 1, {}), old = load(acc, make_int(0));
-      if (value->dtype != dtype) value = cast(dtype, value);
-      Stmt advance = store(acc, make_int(0), problem.product ? old * value : old + value);
-      PrimExpr now = load(acc, make_int(0));
-      Stmt put = out.store(at, now->dtype == out.dtype() ? now : cast(out.dtype(), now));
-      return problem.exclusive ? seq({put, advance}) : seq({advance, put});
-    };
-    return allocate(acc,
-                    seq({store(acc, make_int(0), make_const(dtype, problem.product ? 1 : 0)), loop("i", n, step)}));
-  });
+  return each_tile(
+      lines, element_by_element(lines, dtype.bits, *context.target), context, [&](const Tile& tile, const Within&) {
+        const Index& line = tile.front();
+        Buffer acc = make_buffer("acc", dtype, 1, Scope::kRegister);
+        auto step = [&](PrimExpr i) {
+          Index at = line;
+          at[problem.axis] = problem.reverse ? make_int(n - 1) - i : i;
+          PrimExpr value = input(at, 1, {}), old = load(acc, make_int(0));
+          if (value->dtype != dtype) value = cast(dtype, value);
+          Stmt advance = store(acc, make_int(0), problem.product ? old * value : old + value);
+          PrimExpr now = load(acc, make_int(0));
+          Stmt put = out.store(at, now->dtype == out.dtype() ? now : cast(out.dtype(), now));
+          return problem.exclusive ? seq({put, advance}) : seq({advance, put});
+        };
+        return allocate(acc,
+                        seq({store(acc, make_int(0), make_const(dtype, problem.product ? 1 : 0)), loop("i", n, step)}));
+      });
 }
 
 Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const Operand& data, const Operand& updates,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain loop nests for everything without a tuned template: any dtype, any rank, one output element at a time. The
-// fallback of every contraction, window and scan; simple rather than fast.
+// Loop nests for everything without a template of its own: any dtype, any rank. The fallback of every contraction,
+// window and scan.
 #pragma once
+#include "topi/config.h"
 #include "topi/view.h"
 
 namespace tilewright::topi {
@@ -14,9 +15,27 @@ struct DirectProblem {
   bool largest = false;
 };
 using DirectTerm = std::function<tir::PrimExpr(const Index& out, const Index& r)>;
-tir::Stmt direct_reduction(const DirectProblem& problem, const DirectTerm& term, const View& out,
-                           const Epilogue& epilogue, const KernelContext& context);
-Cost estimate(const DirectProblem& problem, const Target& target);
+
+// A tile of results whose sums are made together, in registers.
+struct DirectConfig {
+  int lanes = 1;    // of a vector along the last dimension; a row's last vector may be masked
+  int columns = 1;  // vectors along the last dimension
+  int axis = 0;     // the dimension of rows
+  int rows = 1;
+  int unroll = 0;  // how many of the innermost reduction loops are unrolled
+  bool operator==(const DirectConfig&) const = default;
+  static constexpr auto fields() {
+    using C = DirectConfig;
+    return std::tuple{field("lanes", &C::lanes), field("columns", &C::columns), field("axis", &C::axis),
+                      field("rows", &C::rows), field("unroll", &C::unroll)};
+  }
+};
+// Fastest first by the cost model; at most `most`.
+std::vector<DirectConfig> configs(const DirectProblem& problem, const Target& target, size_t most);
+bool fits(const DirectProblem& problem, const DirectConfig& config, const Target& target);
+tir::Stmt direct_reduction(const DirectProblem& problem, const DirectConfig& config, const DirectTerm& term,
+                           const View& out, const Epilogue& epilogue, const KernelContext& context);
+Cost estimate(const DirectProblem& problem, const DirectConfig& config, const Target& target);
 
 // Prefix sums or products along one axis.
 struct ScanProblem {

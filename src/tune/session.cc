@@ -25,7 +25,7 @@ Result<Tuning> Tuning::make(const std::vector<Task>& tasks, TuneOptions options,
     out.states_.push_back(std::move(state));
     out.searches_.push_back(
         TW_TRY(make_search(out.options_.search, search_space(tasks[i].space), out.options_.seed + i)));
-    out.idle_.push_back(0);
+    out.idle_.push_back(0), out.costs_.emplace_back(), out.confirmed_.emplace_back();
     out.recall(i);
   }
   return out;
@@ -51,6 +51,7 @@ void Tuning::recall(size_t task) {
       if (state.best_seconds == 0 || record.cost() < state.best_seconds)
         state.best_seconds = record.cost(), state.best = *configuration;
     }
+    if (record.ok()) costs_[task][*index] = record.cost(), confirmed_[task].insert(*index);
     state.curve.push_back(state.best_seconds);
     searches_[task]->learn(*index, record.cost());
   }
@@ -80,7 +81,7 @@ int Tuning::next() const {
   double most = -1;
   for (size_t i = 0; i < states_.size(); ++i) {
     const TaskState& state = states_[i];
-    if (state.finished || (options_.trials > 0 && state.trials >= options_.trials)) continue;
+    if (state.finished || (options_.trials > 0 && state.trials >= most_trials())) continue;
     const auto calls = static_cast<double>(state.task->calls);
     const bool fresh = state.default_seconds == 0;
     const double worth = fresh ? 1e6 + calls * state.task->predicted_us
@@ -101,11 +102,20 @@ Status Tuning::keep(size_t task, uint64_t index, const TrialResult& result) {
   return append_record(options_.log, record);
 }
 
+// The time of this task's baseline in another task, whose kernels a build compares with this one's.
+std::optional<double> Tuning::seconds_elsewhere(const Task& task) const {
+  for (const TaskState& other : states_)
+    if (other.default_seconds > 0 && other.task->module.text == task.module.text &&
+        other.task->chosen.implementation == task.chosen.implementation && other.task->chosen.text == task.chosen.text)
+      return other.default_seconds;
+  return std::nullopt;
+}
+
 Status Tuning::step(size_t task) {
   TaskState& state = states_[task];
   const KnobSpace& space = state.task->space;
   size_t room = options_.batch;
-  if (options_.trials > 0) room = std::min(room, options_.trials - state.trials);
+  if (options_.trials > 0) room = std::min(room, most_trials() - state.trials);
   const bool fresh = state.default_seconds == 0;
   const auto chosen = space.index_of(state.task->chosen);
   if (fresh && chosen && !searches_[task]->seen(*chosen)) searches_[task]->learn(*chosen, 1e9);
@@ -128,11 +138,14 @@ Status Tuning::step(size_t task) {
   }
   // Normalises times to the first batch, since the machine's speed varies over time.
   const double now = first.cost();
-  const double scale = fresh ? 1 : state.default_seconds / now;
-  if (fresh) {
-    state.default_seconds = state.best_seconds = now;
-    if (chosen) searches_[task]->learn(*chosen, now), ++state.trials, state.curve.push_back(now);
-    if (chosen) TW_TRY_STATUS(keep(task, *chosen, first));
+  if (fresh) state.default_seconds = state.best_seconds = seconds_elsewhere(*state.task).value_or(now);
+  const double scale = state.default_seconds / now;
+  if (fresh && chosen) {
+    for (double& cost : first.costs) cost *= scale;
+    searches_[task]->learn(*chosen, state.default_seconds), ++state.trials;
+    state.curve.push_back(state.default_seconds);
+    TW_TRY_STATUS(keep(task, *chosen, first));
+    costs_[task][*chosen] = state.default_seconds, confirmed_[task].insert(*chosen);
   }
   bool gained = false;
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -146,6 +159,7 @@ Status Tuning::step(size_t task) {
       gained = gained || result.cost() * kLeastGain < state.best_seconds;
       state.best_seconds = result.cost(), state.best = *space.get(indices[i]);
     }
+    if (result.error == MeasureError::kNone) costs_[task][indices[i]] = result.cost();
     state.curve.push_back(state.best_seconds);
     TW_TRY_STATUS(keep(task, indices[i], result));
   }
@@ -153,14 +167,60 @@ Status Tuning::step(size_t task) {
   return Ok{};
 }
 
+size_t Tuning::most_trials() const { return options_.trials > 4 ? options_.trials - 1 : options_.trials; }
+
+double Tuning::seconds_to_confirm() const {
+  constexpr double kOfAStep = 0.6, kShare = 0.25;
+  const auto gained =
+      std::count_if(states_.begin(), states_.end(), [](const TaskState& s) { return s.gain() >= kLeastGain; });
+  const double step = steps_ > 0 ? now_() / static_cast<double>(steps_) : 0;
+  return std::min((kOfAStep * static_cast<double>(gained) + 1) * step, kShare * options_.seconds);
+}
+
+void Tuning::take_best(size_t task) {
+  TaskState& state = states_[task];
+  const auto best = std::min_element(costs_[task].begin(), costs_[task].end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (best == costs_[task].end() || best->second > state.default_seconds)
+    state.best = state.task->chosen, state.best_seconds = state.default_seconds;
+  else
+    state.best = *state.task->space.get(best->first), state.best_seconds = best->second;
+}
+
+Status Tuning::confirm(size_t task) {
+  constexpr int kAtMost = 3;
+  TaskState& state = states_[task];
+  for (int i = 0; i < kAtMost && state.gain() >= kLeastGain && now_() < options_.seconds; ++i) {
+    if (options_.trials > 0 && state.trials >= options_.trials) break;
+    const auto index = state.task->space.index_of(state.best);
+    if (!index || !confirmed_[task].insert(*index).second) break;
+    std::vector<TrialResult> results =
+        TW_TRY(measure_(*state.task, {{state.task->chosen.implementation->name, state.task->chosen.text},
+                                      {state.best.implementation->name, state.best.text}}));
+    if (results[0].error != MeasureError::kNone) break;
+    for (double& cost : results[1].costs) cost *= state.default_seconds / results[0].cost();
+    ++state.trials;
+    if (results[1].error != MeasureError::kNone)
+      ++state.failed, costs_[task].erase(*index);
+    else
+      costs_[task][*index] = results[1].cost();
+    take_best(task);
+    state.curve.push_back(state.best_seconds);
+    TW_TRY_STATUS(keep(task, *index, results[1]));
+  }
+  return Ok{};
+}
+
 Status Tuning::run(const std::function<void(const Tuning&)>& shown) {
-  while (now_() < options_.seconds) {
+  while (now_() < options_.seconds - seconds_to_confirm()) {
     const int task = next();
     if (task < 0) break;
     current_ = static_cast<size_t>(task);
     TW_TRY_STATUS(step(current_));
+    ++steps_;
     if (shown) shown(*this);
   }
+  for (size_t i = 0; i < states_.size(); ++i) TW_TRY_STATUS(confirm(i));
   const bool none = std::none_of(states_.begin(), states_.end(), [](const auto& s) { return s.default_seconds > 0; });
   if (none && !failure_.empty())
     return Diagnostic(ErrorCode::kInvalidArgument, "no kernel could be measured here: " + failure_, {},

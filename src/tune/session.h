@@ -2,7 +2,10 @@
 // A tuning session for a model: which task is measured next, for how long, and what is kept.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,14 +63,23 @@ class Tuning {
   Status step(size_t task);
   Status keep(size_t task, uint64_t index, const TrialResult& result);
   int next() const;  // the task that gets the next batch; -1: none
+  // The best of many measurements is in part luck: the best configurations are measured once more, beside the cost
+  // model's choice alone, and the later time counts.
+  Status confirm(size_t task);
+  void take_best(size_t task);
+  double seconds_to_confirm() const;
+  std::optional<double> seconds_elsewhere(const Task& task) const;
+  size_t most_trials() const;  // of a task, before it is confirmed
 
   TuneOptions options_;
   Measure measure_;
   Now now_;
   std::vector<TaskState> states_;
   std::vector<std::unique_ptr<Search>> searches_;
-  std::vector<size_t> idle_;  // batches since each task's last improvement
-  size_t current_ = 0;
+  std::vector<size_t> idle_;                       // batches since each task's last improvement
+  std::vector<std::map<uint64_t, double>> costs_;  // of each task's configurations that worked
+  std::vector<std::set<uint64_t>> confirmed_;
+  size_t current_ = 0, steps_ = 0;
   std::string failure_;  // why the cost model's choice of a task could not be measured
 };
 

@@ -34,7 +34,10 @@ class Witness : public lower::KernelChooser {
     site.decision = decision;
     site.implementation = candidates[decision.candidate].implementation;
     if (fresh) {
-      for (const lower::Candidate& candidate : candidates) add(problem, *candidate.implementation, &site);
+      // Loops for what has no template are not worth trying beside one.
+      for (const lower::Candidate& candidate : candidates)
+        if (candidate.implementation->plevel > lower::kLastResort || candidate.implementation == site.implementation)
+          add(problem, *candidate.implementation, &site);
       std::sort(site.kinds.begin(), site.kinds.end(),
                 [](const Site::Kind& a, const Site::Kind& b) { return a.workload.name < b.workload.name; });
       for (Site::Kind& kind : site.kinds)

@@ -329,7 +329,7 @@ class ExecutorFactoryModule:
 
         fcompile(file_name, files, **kwargs) makes the file instead, from lib0.o, devc.o and `addons`; options without it (cc=, options=)
         are those of contrib.cc.create_shared. The file appears complete or not at all. Errors: 103, 403; those of fcompile."""
-        path = os.fspath(file_name)
+        path, fcompile = os.fspath(file_name), fcompile or None
         added = [os.fspath(f) for f in ([addons] if isinstance(addons, (str, os.PathLike)) else addons or [])]
         kwargs = {key: value for key, value in kwargs.items() if value is not None}
         if fcompile is None and self._static and path.endswith(".o"):

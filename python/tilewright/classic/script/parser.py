@@ -8,13 +8,16 @@ import inspect
 import textwrap
 import typing
 
+import numpy as np
+
 from ... import _core
 from ..tir.buffer import Buffer, decl_buffer
-from ..tir.expr import Var, dtype_of
+from ..tir.expr import FloatImm, IntImm, Var, dtype_of
 from ..tir.function import LoopModule, PrimFunc
 from ..tir.stmt import evaluate, loop_kind
 from .syntax import LOGIC, Expressions, ScriptError, source_of
 
+_WITH = "T.block, T.init, T.let, T.allocate, T.attr and T.launch_thread"
 _LOOPS = {"serial": "serial", "parallel": "parallel", "vectorized": "vectorized", "unroll": "unrolled", "unrolled": "unrolled", "thread_binding": "serial", "range": "serial"}
 
 
@@ -48,6 +51,7 @@ class _Reader:
         self._blocks: list[_Block] = []
         self._root = _Block("root")
         self._attributes: dict[str, typing.Any] = {}
+        self._threads: dict[typing.Any, str] = {}
 
     def _fail(self, node: ast.AST, what: str) -> typing.NoReturn:
         raise ScriptError(f"{self._function.name}, line {self._line + getattr(node, 'lineno', 1)}: {what}")
@@ -95,6 +99,10 @@ class _Reader:
     def _body(self, nodes: list[ast.stmt]) -> typing.Any:
         parts = []
         for i, node in enumerate(nodes):
+            around = self._opened(node)
+            if around is not None:
+                parts.append(around(self._body(nodes[i + 1:])))
+                break
             let = self._open_let(node)
             if let is not None:  # the remaining statements are its body
                 variable, value = let
@@ -104,6 +112,37 @@ class _Reader:
             if made is not None:
                 parts.append(made)
         return _core.stmt_seq(parts)
+
+    def _opened(self, node: ast.stmt) -> typing.Any:
+        """For memory and threads of the rest of the body, `C = T.allocate(...)` and `T.launch_thread(...)`: what makes the statement of it."""
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call) and any(
+                _is_t(node.value.func, name) for name in ("allocate", "allocate_const")):
+            return self._around(node, node.value, node.targets[0].id)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and any(_is_t(node.value.func, name) for name in ("attr", "launch_thread")):
+            return self._around(node, node.value, "")
+        return None
+
+    def _around(self, node: ast.AST, call: ast.Call, name: str) -> typing.Any:
+        """From a body to the statement around it. Attributes have no effect but that of GPU threads, which are loops."""
+        args, options = [self._value(a) for a in call.args], {k.arg: self._value(k.value) for k in call.keywords if k.arg}
+        if _is_t(call.func, "allocate"):
+            extents, dtype, *scope = args
+            buffer = decl_buffer(list(extents) if isinstance(extents, (list, tuple)) else [extents], dtype, name, scope=str((scope or [options.get("scope", "")])[0]).removeprefix("global"))
+            self._names[name] = buffer
+            return lambda body: _core.stmt_block("", [], None, None, body, [buffer], None)
+        if _is_t(call.func, "allocate_const"):
+            values, dtype, extents = args
+            buffer = decl_buffer(list(extents), dtype, name)
+            self._names[name] = buffer
+            filled = [_core.stmt_write(buffer, [int(i) for i in np.unravel_index(at, list(extents))], FloatImm(dtype, value) if "float" in dtype else IntImm(dtype, value))
+                      for at, value in enumerate(np.ravel(values).tolist())]
+            return lambda body: _core.stmt_block("", [], None, None, _core.stmt_seq([*filled, body]), [buffer], None)
+        if _is_t(call.func, "attr") and args[1] != "thread_extent":
+            return lambda body: body
+        thread, extent = args[0], args[-1]
+        if not isinstance(thread, Var) or thread not in self._threads:
+            self._fail(node, "a thread is one that T.env_thread made")
+        return lambda body: _core.stmt_for(thread, 0, extent, loop_kind("serial"), body, {"thread": self._threads[thread]})
 
     def _open_let(self, node: ast.stmt) -> typing.Any:
         """A let that is open until the end of the body: `x: T.int32 = value`, or `x = value` for an expression."""
@@ -132,6 +171,8 @@ class _Reader:
             if isinstance(condition, (bool, int)) and not hasattr(condition, "dtype"):
                 return self._body(node.body if condition else node.orelse)
             return _core.stmt_if(condition, self._body(node.body), self._body(node.orelse) if node.orelse else None)
+        if isinstance(node, ast.Assert) and isinstance(self._value(node.test), (bool, int)) and self._value(node.test):
+            return None
         if isinstance(node, ast.While):
             return _core.stmt_while(self._value(node.test), self._body(node.body))
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -150,7 +191,7 @@ class _Reader:
             buffer = self._value(target.value)
             if not isinstance(buffer, Buffer):
                 self._fail(node, "an element is assigned of something that is no buffer")
-            indices = self._value(target.slice)
+            indices = self._value(ast.copy_location(ast.Subscript(ast.Name("__index", ast.Load()), target.slice, ast.Load()), target))
             indices = list(indices) if isinstance(indices, tuple) else [indices]
             return _core.stmt_write(buffer, indices, self._value(value))
         if isinstance(value, ast.Call) and isinstance(target, (ast.Name, ast.Tuple)):
@@ -182,7 +223,12 @@ class _Reader:
                     self._fail(node, f"T.axis.remap is given '{loop}', which is no loop's variable")
                 self._axis(name, kind == "R", 0, extent, loop)
             return
-        elif any(_is_t(function, "axis", k) for k in ("spatial", "S", "reduce", "R")):
+        elif _is_t(function, "buffer_decl"):
+            made = self._other_name(node, args(), options)
+        elif _is_t(function, "env_thread"):
+            made = Var(names[0], "int32")
+            self._threads[made] = args()[0]
+        elif any(_is_t(function, "axis", k) for k in ("spatial", "S", "reduce", "R", "opaque", "O")):
             dom, value = args()
             low, high = dom if isinstance(dom, (tuple, list)) else (0, dom)
             extent = high if isinstance(low, int) and low == 0 else high - low
@@ -192,6 +238,15 @@ class _Reader:
             value = self._value(call)
             made = value if isinstance(value, (Buffer, Var)) else self._fail(node, f"'{names[0]}' = a {type(value).__name__}: values of elements are assigned to buffers, or annotated: {names[0]}: T.float32 = ...")
         self._names[names[0]] = made
+
+    def _other_name(self, node: ast.stmt, args: list[typing.Any], options: dict[str, typing.Any]) -> Buffer:
+        """The buffer whose memory `T.buffer_decl(shape, dtype, data=buffer.data)` names again."""
+        shape = list(args[0]) if isinstance(args[0], (list, tuple)) else [args[0]]
+        dtype = args[1] if len(args) > 1 else options.get("dtype", "float32")
+        for buffer in self._names.values():
+            if isinstance(buffer, Buffer) and buffer.data.name == getattr(options.get("data"), "name", None) and buffer.dtype == dtype and [str(d) for d in buffer.shape] == [str(d) for d in shape]:
+                return buffer
+        self._fail(node, "T.buffer_decl is of another buffer's data, with its shape and dtype")
 
     def _axis(self, name: str, reduces: bool, low: typing.Any, extent: typing.Any, value: typing.Any) -> None:
         dtype = next((str(e.dtype) for e in (extent, value) if hasattr(e, "dtype") and "int" in str(e.dtype)), "int32")
@@ -237,15 +292,18 @@ class _Reader:
     def _with(self, node: ast.With) -> typing.Any:
         call = node.items[0].context_expr
         if not isinstance(call, ast.Call):
-            self._fail(node, "with is of T.block, T.init and T.let")
+            self._fail(node, f"with is of {_WITH}")
         if _is_t(call.func, "init"):
             self._blocks[-1].init = self._body(node.body)
             return None
         if _is_t(call.func, "let"):
             variable, value = [self._value(a) for a in call.args]
             return _core.stmt_let(variable, value, self._body(node.body))
+        if any(_is_t(call.func, name) for name in ("allocate", "allocate_const", "attr", "launch_thread")):
+            target = node.items[0].optional_vars
+            return self._around(node, call, target.id if isinstance(target, ast.Name) else "")(self._body(node.body))
         if not _is_t(call.func, "block"):
-            self._fail(node, "with is of T.block, T.init and T.let")
+            self._fail(node, f"with is of {_WITH}")
         block = _Block(self._value(call.args[0]) if call.args else "root")
         self._blocks.append(block)
         body = self._body(node.body)
@@ -258,8 +316,11 @@ class _Reader:
             return None
         if not isinstance(call, ast.Call):
             self._fail(node, "an expression by itself does nothing")
-        if _is_t(call.func, "reads") or _is_t(call.func, "writes"):
-            return None  # inferred from the statements
+        if any(_is_t(call.func, name) for name in ("reads", "writes", "preflattened_buffer")):
+            return None  # inferred from the statements; buffers have their shapes
+        if _is_t(call.func, "store"):
+            buffer, index, value = [self._value(a) for a in call.args[:3]]
+            return _core.stmt_write(buffer, [index], value)
         if _is_t(call.func, "func_attr"):
             self._attributes.update(self._value(call.args[0]))
             return None

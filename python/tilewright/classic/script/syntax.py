@@ -9,6 +9,7 @@ import typing
 
 from ... import _core
 from ..tir import op
+from ..tir.expr import Ramp
 
 
 class ScriptError(ValueError):
@@ -39,6 +40,15 @@ class Expressions(ast.NodeTransformer):
             left = right
         return self._call("__all", parts, node)
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:  # noqa: N802
+        self.generic_visit(node)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if not any(isinstance(p, ast.Slice) and p.upper is not None and p.step is None for p in parts):
+            return node
+        made = [self._call("__lanes", [p.lower or ast.Constant(0), p.upper], node) if isinstance(p, ast.Slice) and p.upper is not None else p for p in parts]
+        node.slice = ast.copy_location(ast.Tuple(made, ast.Load()), node) if isinstance(node.slice, ast.Tuple) else made[0]
+        return node
+
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:  # noqa: N802
         self.generic_visit(node)
         return self._call("__choose", [node.test, node.body, node.orelse], node)
@@ -50,8 +60,20 @@ def _choose(condition: typing.Any, first: typing.Any, second: typing.Any) -> typ
     return op.if_then_else(condition, first, second)
 
 
+def _lanes(low: typing.Any, high: typing.Any) -> typing.Any:
+    """The elements of `buffer[low:high]`: one vector of them, or the slice where their number is no constant."""
+    return Ramp(low, 1, high - low) if isinstance(low, int) and isinstance(high, int) else slice(low, high)
+
+
+class _Index:
+    """What is given in brackets."""
+
+    def __getitem__(self, at: typing.Any) -> typing.Any:
+        return at
+
+
 # The functions that Expressions makes calls of.
-LOGIC: dict[str, typing.Any] = {"__all": op.all, "__any": op.any, "__not": _core.prim_not, "__choose": _choose}
+LOGIC: dict[str, typing.Any] = {"__all": op.all, "__any": op.any, "__not": _core.prim_not, "__choose": _choose, "__lanes": _lanes, "__index": _Index()}
 
 
 def source_of(thing: typing.Any) -> tuple[str, int]:

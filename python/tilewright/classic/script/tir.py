@@ -2,15 +2,31 @@
 """The names that scripts import as `T`: statement names (parser.py implements them) and functions of expressions."""
 from __future__ import annotations
 
+import functools
 import typing
 
 from ..tir import op as _op
 from ..tir.expr import Broadcast as _Broadcast, FloatImm as _FloatImm, IntImm as _IntImm, Ramp as _Ramp, Select, Var as _Var
-from ..tir.op import (acos, acosh, asin, asinh, atan, atanh, call_extern as _call_extern, call_packed, ceil, clz, copysign, cos, cosh, erf, exp, exp10, exp2, floor, floordiv, floormod, fma, fmod,
-                      if_then_else, infinity, isfinite, isinf, isnan, ldexp, likely, log, log1p, log2, log10, max_value, min_value, nearbyint, popcount, pow, power, reinterpret as _reinterpret,
-                      ret, round, rsqrt, shift_left, shift_right, sigmoid, sin, sinh, sqrt, tan, tanh, trunc, truncdiv, truncmod)  # noqa: A004
+from ..tir.expr import dtype_of as _dtype_of
+from ..tir.op import call_extern as _call_extern, call_packed, max_value, min_value, infinity, reinterpret as _reinterpret, ret
 from ..tir.reduction import max, min  # noqa: A004
 from .parser import prim_func
+
+
+def _typed(function: typing.Any) -> typing.Any:
+    """The function of values with their dtype as a keyword, as scripts of versions before 0.10 write it."""
+    @functools.wraps(function)
+    def call(*args: typing.Any, dtype: str | None = None) -> typing.Any:
+        value = function(*args)
+        return value if dtype is None or _dtype_of(value) == dtype else _op._core.prim_cast(str(dtype), value)
+    return call
+
+
+# Functions of values.
+_TYPED = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "ceil", "clz", "copysign", "cos", "cosh", "erf", "exp", "exp10",
+          "exp2", "floor", "floordiv", "floormod", "fma", "fmod", "hypot", "if_then_else", "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p", "log2", "nearbyint", "nextafter",
+          "popcount", "pow", "power", "q_multiply_shift", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod")
+globals().update({name: _typed(getattr(_op, name)) for name in _TYPED})
 
 
 def _number(dtype: str) -> typing.Any:
@@ -52,6 +68,26 @@ def call_extern(func_name: str, *args: typing.Any, dtype: str = "int32") -> typi
     return _call_extern("int32" if dtype in ("", "handle", "void") else dtype, func_name, *args)
 
 
+call_pure_extern = call_extern
+
+
+def call_llvm_pure_intrin(name: str, *args: typing.Any, dtype: str) -> typing.Any:
+    """An intrinsic of LLVM by its name, "llvm.sqrt", with the count of what it is overloaded for before its values."""
+    return _op.call_llvm_pure_intrin(dtype, name, *[int(a.value) if isinstance(a, _IntImm) and i == 0 else a for i, a in enumerate(args)])
+
+
+call_llvm_intrin = call_llvm_pure_intrin
+
+
+def llvm_lookup_intrinsic_id(name: str) -> str:
+    return name
+
+
+def load(dtype: str, buffer: typing.Any, index: typing.Any, predicate: typing.Any = True) -> typing.Any:
+    """An element, as scripts before buffers had indices read it."""
+    return buffer[index]
+
+
 def address_of(element: typing.Any, dtype: str = "handle") -> typing.Any:
     return _op.address_of(element)
 
@@ -86,9 +122,8 @@ class _BufferMaker:
 
 Buffer = _BufferMaker()
 handle = "handle"
-abs, fabs = _op.abs, _op.abs  # noqa: A001
+fabs = _typed(_op.abs)
 
-__all__ = ["Buffer", "Select", "abs", "acos", "acosh", "address_of", "asin", "asinh", "atan", "atanh", "bool", "broadcast", "call_extern", "call_packed", "cast", "ceil", "clz", "copysign", "cos", "cosh",
-           "erf", "exp", "exp10", "exp2", "fabs", "float16", "float32", "float64", "floor", "floordiv", "floormod", "fma", "fmod", "handle", "if_then_else", "infinity", "int16", "int32", "int64", "int8",
-           "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p", "log2", "max", "max_value", "min", "min_value", "nearbyint", "popcount", "pow", "power", "prim_func", "ramp",
-           "reinterpret", "ret", "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod", "uint16", "uint32", "uint64", "uint8", "var"]
+__all__ = ["Buffer", "Select", "address_of", "bool", "broadcast", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed", "call_pure_extern", "cast", "fabs", "float16", "float32",
+           "float64", "handle", "infinity", "int16", "int32", "int64", "int8", "llvm_lookup_intrinsic_id", "load", "max", "max_value", "min", "min_value", "prim_func", "ramp", "reinterpret", "ret", "uint16",
+           "uint32", "uint64", "uint8", "var", *_TYPED]

@@ -11,12 +11,22 @@ from ..tir.function import PrimFunc
 from .tensor import PlaceholderOp, Tensor
 
 
+def _may_be_compact(buffer: Buffer) -> bool:
+    """Whether rows can lie one after another: strides are free variables or those of such rows."""
+    expected: Any = 1
+    for stride, extent in zip(reversed(list(buffer.strides)), reversed(list(buffer.shape))):
+        if not isinstance(stride, Var) and not (expected is not None and int(stride) == expected):
+            return False
+        expected = expected * int(extent) if expected is not None and not isinstance(extent, Var) else None
+    return True
+
+
 def arguments_of(args: Any, binds: Any) -> list[Any]:
     """Tensors and variables. A buffer in `binds` replaces the parameter of its tensor; memory is always row-major and compact."""
     if args is None:
         raise ValueError("args must be given for lowering a schedule: the tensors and variables that the function takes")
     for tensor, buffer in (binds or {}).items():
-        if not isinstance(buffer, Buffer) or buffer.strides:
+        if not isinstance(buffer, Buffer) or not _may_be_compact(buffer):
             raise ValueError(f"the buffer of '{tensor.name}' has strides: arguments lie one row after another")
     by_buffer = {id(buffer): tensor for tensor, buffer in (binds or {}).items()}
     out = []

@@ -89,7 +89,8 @@ def compute(shape: typing.Any, fcompute: typing.Callable[..., typing.Any], name:
         chosen = [b.value_index for b in bodies]
         if len(first.source) > 1 and chosen != list(range(len(first.source))):
             raise InvalidValue("a compute takes all values of a reduction, in their order")
-        op = _core.te_compute(name, axes, first.axis, first.source, first._combiner, first.condition, tag, attrs)
+        source = traced_stages(name, [*axes, *first.axis], first.source) if has_traces(first.source) else first.source
+        op = _core.te_compute(name, axes, first.axis, source, first._combiner, first.condition, tag, attrs)
     else:
         op = _core.te_compute(name, axes, [], bodies, None, None, tag, attrs)
     outputs = [op.output(i) for i in range(op.num_outputs)]

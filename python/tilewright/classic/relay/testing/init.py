@@ -16,7 +16,7 @@ nn = op.nn
 
 def create_workload(net: Any, initializer: Any = None, seed: int = 0) -> tuple[Any, dict[str, NDArray]]:
     """(module, params), with a value for every parameter but `data`: 1 for gammas and variances, 0 for other vectors, Xavier for
-    weights."""
+    weights and what has several dimensions."""
     function = infer_type(net if isinstance(net, Function) else Function(free_vars(net), net))
     generator = np.random.RandomState(seed)
     params = {}
@@ -28,7 +28,7 @@ def create_workload(net: Any, initializer: Any = None, seed: int = 0) -> tuple[A
             initializer(p.name_hint, array)
         elif p.name_hint.endswith(("gamma", "var")):
             array[:] = 1
-        elif p.name_hint.endswith("weight"):
+        elif array.ndim > 1 or p.name_hint.endswith("weight"):
             fan = array[0].size + array.shape[0] * int(np.prod(array.shape[2:]))
             array[:] = generator.uniform(-1, 1, array.shape) * np.sqrt(6.0 / fan)
         params[p.name_hint] = NDArray(array)
