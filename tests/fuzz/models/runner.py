@@ -103,8 +103,12 @@ def serve_onnxruntime(pipe):
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     while True:
-        model, inputs = pipe.recv()
         try:
+            model, inputs = pipe.recv()
+        except EOFError:
+            return
+        try:
+            model = with_kernels(onnx.load_model_from_string(model)).SerializeToString()
             session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             outputs = session.run(None, inputs)
         except Exception:  # onnxruntime's errors have no common type
@@ -113,7 +117,7 @@ def serve_onnxruntime(pipe):
 
 
 class Onnxruntime:
-    """In a process of its own: a model may end it."""
+    """In a process of its own: a model may end it, or the format's shape inference on it."""
     process = pipe = None
 
     def outputs(self, model, inputs, timeout=60):
@@ -141,7 +145,7 @@ ONNXRUNTIME = Onnxruntime()
 
 def onnxruntime_outputs(model, inputs):
     """What onnxruntime gives without optimisations; None where it does not run the model, or is not installed."""
-    outputs = ONNXRUNTIME.outputs(with_kernels(model).SerializeToString(), {n: plain(v) for n, v in inputs.items()})
+    outputs = ONNXRUNTIME.outputs(model.SerializeToString(), {n: plain(v) for n, v in inputs.items()})
     return outputs and [rows_of_maps(value) for value in outputs]
 
 
