@@ -108,7 +108,7 @@ Values prelu(NodeContext& c) {
   if (s && c.rank(x) >= 2 && c.rank(slope) == c.rank(x) - 1 && c.shape(x)[1] == c.shape(slope)[0]) {
     bool vector = true;
     for (size_t i = 1; i < s->size(); ++i) vector &= (*s)[i] == 1;
-    if (vector)
+    if (vector && c.dtype(x).is_float())
       return {c.call("nn.prelu", {x, c.reshape(slope, {(*s)[0]})},
                      make_attrs<relay::PReluAttrs>([](auto& a) { a.axis = 1; }))};
   }
