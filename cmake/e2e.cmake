@@ -14,8 +14,8 @@ if(TARGET tilewright)
     set_tests_properties(e2e.meaning.${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e)
   endforeach()
   add_test(NAME e2e.quantized COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/e2e/quantized.py
-           --tool $<TARGET_FILE:tilewright> --views 18)
-  set_tests_properties(e2e.quantized PROPERTIES COST 30 SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
+           --tool $<TARGET_FILE:tilewright> --views 30)
+  set_tests_properties(e2e.quantized PROPERTIES COST 40 SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
   add_test(NAME e2e.external_data COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/e2e/external_data.py
            --tool $<TARGET_FILE:tilewright>)
   set_tests_properties(e2e.external_data PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e)
