@@ -62,7 +62,7 @@ constexpr size_t kLane = 16, kLanes = 4;
   }
   a = moved(moved(moved(a, by_one, b), by_one, c), by_one, d);
   for (; count > 0; at += kLane, --count) a = moved(a, by_one, lane_at(at));
-  std::array<std::byte, kLane> out;
+  std::array<std::byte, kLane> out{};
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out.data()), a);
   return out;
 }

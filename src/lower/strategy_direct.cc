@@ -172,7 +172,7 @@ std::optional<Loops> max_pool(const Problem& p) {
 // Accumulates in the accumulator's dtype; integer averages are truncated.
 template <class A>
 std::optional<Loops> average_pool(const Problem& p) {
-  const A attrs = p.attrs<A>();
+  const A& attrs = p.attrs<A>();
   if (attrs.layout != A().layout || !numeric(p.arg_dtype(0))) return std::nullopt;
   const auto data = p.arg_shape(0);
   const size_t spatial = data.size() - 2;
@@ -276,7 +276,7 @@ std::optional<Loops> einsum(const Problem& p) {
 }
 
 std::optional<Loops> lrn(const Problem& p) {
-  const auto attrs = p.attrs<LRNAttrs>();
+  const auto& attrs = p.attrs<LRNAttrs>();
   const auto shape = p.arg_shape(0);
   const size_t axis = axis_of(attrs.axis, shape.size());
   topi::DirectProblem problem{shape, {attrs.size}, topi::accumulator_dtype(p.arg_dtype(0))};

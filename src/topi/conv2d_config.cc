@@ -28,7 +28,7 @@ bool skips_padding(const Conv2dProblem& p, const Conv2dConfig& c) {
 }
 
 Conv2dLoops conv2d_loops(const Conv2dProblem& p, const Conv2dConfig& c) {
-  Conv2dLoops l;
+  Conv2dLoops l{};
   l.oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
   l.ic_block = p.plain_data ? p.in_channels / p.groups : p.lanes;
   l.ic_blocks = ceil_div(p.in_channels / p.groups, l.ic_block);
@@ -252,7 +252,8 @@ bool fits(const Conv2dProblem& p, const Conv2dConfig& c) {
 
 Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
   double pixels = static_cast<double>(p.batch * p.out_depth * p.out_height * p.out_width);
-  double taps = static_cast<double>(p.kernel_depth * p.kernel_height * p.kernel_width * (p.in_channels / p.groups));
+  const int64_t channels = p.in_channels / p.groups;
+  double taps = static_cast<double>(p.kernel_depth * p.kernel_height * p.kernel_width * channels);
   Cost cost;
   cost.flops = 2 * pixels * p.out_channels * taps;
   const double element = p.words() ? 4.0 / p.word : 4;

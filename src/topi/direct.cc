@@ -18,7 +18,7 @@ Stmt nest(const std::vector<int64_t>& extents, const std::function<Stmt(const In
   Index index;
   std::function<Stmt(size_t)> level = [&](size_t d) -> Stmt {
     if (d == extents.size()) return body(index);
-    return loop("r", extents[d], [&](PrimExpr i) {
+    return loop("r", extents[d], [&](const PrimExpr& i) {
       index.push_back(i);
       Stmt inner = level(d + 1);
       index.pop_back();
@@ -329,7 +329,7 @@ Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, con
       lines, element_by_element(lines, dtype.bits, *context.target), context, [&](const Tile& tile, const Within&) {
         const Index& line = tile.front();
         Buffer acc = make_buffer("acc", dtype, 1, Scope::kRegister);
-        auto step = [&](PrimExpr i) {
+        auto step = [&](const PrimExpr& i) {
           Index at = line;
           at[problem.axis] = problem.reverse ? make_int(n - 1) - i : i;
           PrimExpr value = input(at, 1, {}), old = load(acc, make_int(0));
@@ -374,7 +374,7 @@ Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const O
     if (product(updates_shape) == 0) return copy;
     return seq({copy, nest(updates_shape, [&](const Index& u) {
                   return bind("value", updates(u, 1, {}), [&](PrimExpr value) {
-                    return bind_all(place(u), [&](Index at) { return put(at, value, {}); });
+                    return bind_all(place(u), [&](const Index& at) { return put(at, value, {}); });
                   });
                 })});
   }

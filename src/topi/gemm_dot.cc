@@ -53,12 +53,14 @@ double cycles_with(const GemmProblem& p, const DotTile& t, const Target& target)
   const int v = lanes_of(p, target);
   const double per_cycle = target.machine.fmas_per_cycle(target.vector_bits);
   auto row = [&](int64_t rows) {
-    double cycles = static_cast<double>(p.n / t.cols) * dot_tile_cycles(rows, t.cols, p.k, v, per_cycle);
+    const int64_t whole = p.n / t.cols;
+    double cycles = static_cast<double>(whole) * dot_tile_cycles(rows, t.cols, p.k, v, per_cycle);
     if (p.n % t.cols) cycles += dot_tile_cycles(rows, p.n % t.cols, p.k, v, per_cycle);
     return cycles;
   };
+  const int64_t tiles = p.m / t.rows;
   return static_cast<double>(p.batch) *
-         (static_cast<double>(p.m / t.rows) * row(t.rows) + (p.m % t.rows ? row(p.m % t.rows) : 0));
+         (static_cast<double>(tiles) * row(t.rows) + (p.m % t.rows ? row(p.m % t.rows) : 0));
 }
 
 DotTile dot_tile(const GemmProblem& p, const Target& target) {
@@ -98,7 +100,7 @@ Stmt tile_of_dots(const GemmProblem& p, const View& a, const View& b, const View
     return bind("b_at", batch * batch_stride(b) + n0 * b_row + b.offset, [&](PrimExpr b_at) {
       std::vector<Stmt> body;
       for (int64_t i = 0; i < rows * cols; ++i) body.push_back(store(acc, make_int(i), make_const(vector, 0)));
-      auto widened = [&](PrimExpr x) { return x->dtype == vector ? x : cast(vector, x); };
+      auto widened = [&](const PrimExpr& x) { return x->dtype == vector ? x : cast(vector, x); };
       auto step = [&](const PrimExpr& k, const PrimExpr& mask) {
         std::vector<Stmt> steps;
         for (int64_t r = 0; r < rows; ++r)
@@ -114,12 +116,12 @@ Stmt tile_of_dots(const GemmProblem& p, const View& a, const View& b, const View
         }
         return seq(std::move(steps));
       };
-      if (vectors) body.push_back(loop("k", vectors, [&](PrimExpr k) { return step(k * int64_t{v}, {}); }));
+      if (vectors) body.push_back(loop("k", vectors, [&](const PrimExpr& k) { return step(k * int64_t{v}, {}); }));
       if (tail) body.push_back(step(make_int(vectors * v), tail_mask(v, tail)));
       std::vector<PrimExpr> sums;
       for (int64_t i = 0; i < v; ++i) sums.push_back(i < rows * cols ? load(acc, make_int(i)) : make_const(vector, 0));
       std::vector<std::pair<PrimExpr, PrimExpr>> lets;
-      PrimExpr all = sums_of(sums, v, [&](PrimExpr value) -> PrimExpr {
+      PrimExpr all = sums_of(sums, v, [&](const PrimExpr& value) -> PrimExpr {
         lets.emplace_back(make_var("pair", vector), value);
         return lets.back().first;
       });
@@ -155,7 +157,8 @@ Stmt dots_of_batch(const GemmProblem& p, const View& a, const View& b, const Vie
           tile_of_dots(p, a, b, out, epilogue, target, batch, m0, make_int(n0), rows, std::min(size.cols, p.n - n0)));
     return seq(std::move(body));
   };
-  std::vector<Stmt> body{loop("mt", p.m / size.rows, [&](PrimExpr mt) { return columns(mt * size.rows, size.rows); })};
+  std::vector<Stmt> body{
+      loop("mt", p.m / size.rows, [&](const PrimExpr& mt) { return columns(mt * size.rows, size.rows); })};
   if (p.m % size.rows) body.push_back(columns(make_int(p.m / size.rows * size.rows), p.m % size.rows));
   return seq(std::move(body));
 }
@@ -175,7 +178,7 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
     if (whole) {
       PrimExpr first = part * part_tiles;
       body.push_back(loop("nt", first, min(first + part_tiles, make_int(whole)),
-                          [&](PrimExpr nt) { return tile(batch, m0, nt * size.cols, rows, size.cols); }));
+                          [&](const PrimExpr& nt) { return tile(batch, m0, nt * size.cols, rows, size.cols); }));
     }
     if (rest) {
       Stmt last = tile(batch, m0, make_int(whole * size.cols), rows, rest);
@@ -185,7 +188,7 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
   };
   const int64_t tail_rows = p.m % size.rows;
   const std::vector<int64_t> units{p.batch, parts, ceil_div(p.m, size.rows)};
-  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+  return parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
     return bind_all(unravel(unit, units), [&](Index at) {
       PrimExpr m0 = at[2] * size.rows;
       if (tail_rows == 0) return columns(at[0], m0, at[1], size.rows);

@@ -123,7 +123,7 @@ Expr put_back_at_run_time(const Place& place, const ViewStep& step, const Expr& 
     for (const char* name : settings)
       for (const auto& [given, v] : step.arguments)
         if (given == name) arguments.emplace_back(given, v);
-    return place.torch->made_by(target, *step.node, std::move(arguments)).expr;
+    return place.torch->made_by(target, *step.node, arguments).expr;
   };
   switch (view_op(step.node->target)->inverse) {
     case Inverse::kSelect:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Higher-order operators that are written by others: flex_attention by its scores, `scan` and `map` by a loop over
 // slices, which is unrolled where its length is known and becomes a program's loop elsewhere.
+#include <cmath>
+
 #include "base/format.h"
 #include "frontend/torch/importer.h"
 #include "frontend/torch/wait.h"
