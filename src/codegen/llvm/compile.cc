@@ -71,16 +71,17 @@ Result<std::string> find_or_compile(const tir::PrimFunc& function, const Target&
   return object;
 }
 
+bool is_product(const llvm::User* user) {
+  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(user);
+  return call && (call->getIntrinsicID() == llvm::Intrinsic::fma || call->getIntrinsicID() == llvm::Intrinsic::fmuladd);
+}
+
 // Kernels whose instructions stay in their order until registers are allocated: kernels already place loads where they
 // are needed, and what LLVM's scheduler moves ahead is spilled. On ARM a factor for a tile's row takes a vector
 // register; many are loaded in advance and the tile's sums are spilled (in a 1x1 convolution's inner loop of 112
 // products: 44 stores and 40 copies, none in order). On x86 products of memory take no register, but those of lanes
 // that were moved do: convolutions of narrow groups access the stack 439 times where they do 78 times in order (5,717
 // and 158 with the machine model of Zen 4).
-bool is_product(const llvm::User* user) {
-  const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(user);
-  return call && (call->getIntrinsicID() == llvm::Intrinsic::fma || call->getIntrinsicID() == llvm::Intrinsic::fmuladd);
-}
 bool stays_in_order(const llvm::Function& function, const llvm::Triple& triple) {
   if (triple.isAArch64() || triple.isARM() || triple.isThumb()) return true;
   size_t products = 0, moved = 0;
