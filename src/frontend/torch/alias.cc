@@ -2,7 +2,6 @@
 #include "frontend/torch/alias.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/format.h"
 #include "frontend/torch/importer.h"
@@ -108,9 +107,8 @@ Expr put_strided(const NodeContext& c, const Expr& whole, int64_t axis, int64_t 
 Expr put_places(const Place& place, const ViewStep& step, const Expr& before, const Expr& content) {
   NodeContext c(place, *step.node, step.arguments);
   const std::vector<int64_t> sizes = c.dims(before);
-  std::vector<int64_t> places(static_cast<size_t>(c.product(sizes)));
-  std::iota(places.begin(), places.end(), 0);
-  const Expr shown = result_of(replay(place, step, c.reshaped(c.ints_constant(places), sizes)), step.result);
+  const Expr places = c.reshaped(c.counting(c.product(sizes)), sizes);
+  const Expr shown = result_of(replay(place, step, places), step.result);
   Expr flat = c.call("scatter_elements", {c.reshaped(before, {-1}), c.reshaped(shown, {-1}), c.reshaped(content, {-1})},
                      make_attrs<relay::ScatterElementsAttrs>([](auto& a) { a.axis = 0; }));
   return c.reshaped(flat, sizes);

@@ -3,7 +3,7 @@
 // loop a tail-recursive function.
 #include "base/format.h"
 #include "frontend/lets.h"
-#include "frontend/torch/importer.h"
+#include "frontend/torch/graphs.h"
 #include "frontend/torch/run_time_control.h"
 
 namespace tilewright::torch {
@@ -12,19 +12,6 @@ namespace {
 
 constexpr int64_t kMostSteps = 4096;
 
-Importer& importer_of(NodeContext& c) {
-  if (!c.place().torch) c.fail_type("control flow inside of a region");
-  return *c.place().torch;
-}
-const Graph& graph_of(NodeContext& c, const Value& v) {
-  if (!v.graph) c.fail_type("an argument is not a graph");
-  return *v.graph;
-}
-Values items(NodeContext& c, size_t position) {
-  const Value& v = c.positional(position);
-  if (!v.list) c.fail_type(format("its argument {} is not a list", position));
-  return *v.list;
-}
 bool any_poisoned(const Values& values) {
   for (const Value& v : values)
     if (v.poisoned || (v.list && any_poisoned(*v.list))) return true;
@@ -64,25 +51,18 @@ Values fields_of(const Expr& e, size_t count) {
   for (size_t i = 0; i < count; ++i) out.emplace_back(relay::make_get(e, static_cast<int64_t>(i)));
   return out;
 }
-// Copies the operands of a branch or step, so that in-place changes inside stay inside.
-Values detached(const Values& values) {
-  Values out = values;
-  for (Value& v : out) v.view = nullptr;
-  return out;
-}
-
 Values cond(NodeContext& c) {
   Importer& importer = importer_of(c);
   const Value& predicate = c.positional(0);
-  const Graph &then_graph = graph_of(c, c.positional(1)), &else_graph = graph_of(c, c.positional(2));
-  const Values operands = c.argument_count() > 3 ? items(c, 3) : Values();
+  const Graph &then_graph = *graph_of(c, c.positional(1)), &else_graph = *graph_of(c, c.positional(2));
+  const Values operands = c.argument_count() > 3 ? operands_of(c, 3) : Values();
   const bool decided = !importer.programs() || NodeContext::known(predicate.expr);
   if (decided) {
     const bool taken = c.constant(predicate.expr, "condition").at_int(0) != 0;
-    return importer.import_graph(taken ? then_graph : else_graph, detached(operands));
+    return importer.import_graph(taken ? then_graph : else_graph, operands);
   }
   Lets lets;
-  const Values arguments = bound(lets, detached(operands));
+  const Values arguments = bound(lets, operands);
   const Values first = importer.import_graph(then_graph, arguments);
   const Values second = importer.import_graph(else_graph, arguments);
   if (any_poisoned(first) || any_poisoned(second)) return poisoned(first.size());
@@ -95,8 +75,8 @@ Values cond(NodeContext& c) {
 
 Values while_loop(NodeContext& c) {
   Importer& importer = importer_of(c);
-  const Graph &test = graph_of(c, c.positional(0)), &body = graph_of(c, c.positional(1));
-  const Values initial = detached(items(c, 2)), more = c.argument_count() > 3 ? detached(items(c, 3)) : Values();
+  const Graph &test = *graph_of(c, c.positional(0)), &body = *graph_of(c, c.positional(1));
+  const Values initial = operands_of(c, 2), more = c.argument_count() > 3 ? operands_of(c, 3) : Values();
   if (!importer.programs())
     throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedModel, "how often it runs is known only at run time", "",
                                        "compile it to a shared library, which may be a program (docs/vm.md)")};
@@ -140,16 +120,16 @@ Values script_if(NodeContext& c) {
   const Expr condition = c.positional(0).expr;
   if (!condition) c.fail_type("its condition is no truth value");
   if (!is_decided(c, condition))
-    return branch_at_run_time(c, condition, graph_of(c, c.positional(1)), graph_of(c, c.positional(2)));
+    return branch_at_run_time(c, condition, *graph_of(c, c.positional(1)), *graph_of(c, c.positional(2)));
   const bool taken = c.constant(condition, "condition").at_int(0) != 0;
-  return importer.import_graph(graph_of(c, c.positional(taken ? 1 : 2)), {}, importer.scope());
+  return importer.import_graph(*graph_of(c, c.positional(taken ? 1 : 2)), {}, importer.scope());
 }
 // Iterations are unrolled as long as their conditions are known at import.
 Values script_loop(NodeContext& c) {
   Importer& importer = importer_of(c);
   const Scope* around = importer.scope();
   const size_t last = c.argument_count() - 1;
-  const Graph& body = graph_of(c, c.positional(last));
+  const Graph& body = *graph_of(c, c.positional(last));
   const Expr limit = c.positional(0).expr;
   Expr goes_on = c.positional(1).expr;
   if (!limit || !goes_on) c.fail_type("its number of steps is no number");

@@ -3,29 +3,17 @@
 // slices, which is unrolled where its length is known and becomes a program's loop elsewhere.
 #include <cmath>
 
-#include "base/format.h"
-#include "frontend/torch/importer.h"
+#include "frontend/torch/graphs.h"
 #include "frontend/torch/wait.h"
 
 namespace tilewright::torch {
 namespace higher_order {
 namespace {
 
-Importer& importer_of(NodeContext& c) {
-  if (!c.place().torch) c.fail_type("a graph inside of a region");
-  return *c.place().torch;
-}
-std::shared_ptr<const Graph> graph_of(NodeContext& c, const Value& v) {
-  if (!v.graph) c.fail_type("an argument is not a graph");
-  return v.graph;
-}
+// Nothing where there is no such argument.
 Values items(NodeContext& c, size_t position) {
-  if (position >= c.argument_count() || c.positional(position).kind == Value::kNothing) return {};
-  const Value& v = c.positional(position);
-  if (!v.list) c.fail_type(format("its argument {} is not a list", position));
-  Values out = *v.list;
-  for (Value& item : out) item.view = nullptr;  // a graph's own values: changes in place stay inside
-  return out;
+  const bool given = position < c.argument_count() && c.positional(position).kind != Value::kNothing;
+  return given ? operands_of(c, position) : Values();
 }
 
 // ---- loops over slices
