@@ -227,6 +227,10 @@ Values scatter_reduce(NodeContext& c) {
   const Expr start = c.broadcast_to(with_self ? one : c.zero_like(x), c.dims(x));
   return {c.div(total, c.call("maximum", {scattered(c, start, index, one, "add"), one}))};
 }
+// For each element of rows of this shape, which row along the axis it goes to.
+Expr places_of_rows(NodeContext& c, const Expr& index, int64_t axis, const Ints& shape) {
+  return c.broadcast_to(c.expand(c.cast(index, kInt64), 1, static_cast<int64_t>(shape.size()) - axis - 1), shape);
+}
 // Scatters whole rows along an axis.
 Values rows_put(NodeContext& c, Expr source, const std::string& reduction) {
   Expr x = c.tensor("self"), index = c.tensor("index");
@@ -235,13 +239,13 @@ Values rows_put(NodeContext& c, Expr source, const std::string& reduction) {
   Ints shape = c.dims(x);
   shape.at(static_cast<size_t>(axis)) = c.dims(index).at(0);
   source = c.broadcast_to(c.cast(source, c.dtype(x)), shape);
-  Expr places = c.broadcast_to(c.expand(c.cast(index, kInt64), 1, rank - axis - 1), shape);
+  const Expr places = places_of_rows(c, index, axis, shape);
   return {c.onnx("ScatterElements", 18, {x, places, source}, {{"axis", axis}, {"reduction", reduction}})[0]};
 }
 Values index_reduce(NodeContext& c) {
   Expr source = c.tensor("source"), index = c.tensor("index");
   const int64_t rank = c.rank(source), axis = c.dim(c.integer("dim"), rank);
-  index = c.broadcast_to(c.expand(c.cast(index, kInt64), 1, rank - axis - 1), c.dims(source));
+  index = places_of_rows(c, index, axis, c.dims(source));
   return c.aten("aten.scatter_reduce.two",
                 {{"self", c.value("self")},
                  {"dim", whole(axis)},
