@@ -120,8 +120,9 @@ TEST(Matrices, FindsEigenvaluesOfAnyMatrix) {
         const Expr lengths = call("sum", {call("add", {call("multiply", {v, v}), call("multiply", {u, u})})},
                                   make_attrs<relay::ReduceAttrs>([&](auto& s) { s.axis = {rank - 3}; }));
         const Expr sum = call("sum", {values}, make_attrs<relay::ReduceAttrs>([&](auto& s) { s.axis = {rank - 3}; }));
-        check({x}, relay::make_tuple({lengths, sum, call("add", {real, shifted_identity(1, 1, dtype)}),
-                                      call("add", {wanted, shifted_identity(1, 1, dtype)})}),
+        check({x},
+              relay::make_tuple({lengths, sum, call("add", {real, shifted_identity(1, 1, dtype)}),
+                                 call("add", {wanted, shifted_identity(1, 1, dtype)})}),
               target);
       }
 }
