@@ -309,7 +309,7 @@ def main():
     parser.add_argument("--count", type=int, default=50, help="random sizes, or tokens (default 50)")
     parser.add_argument("--threads", type=run.parse_list(()), default=["1", "2"], metavar="1,2")
     parser.add_argument("--peers", type=run.parse_list(ENGINES[1:]), default=list(ENGINES[1:]), metavar=",".join(ENGINES[1:]))
-    parser.add_argument("--runs", type=int, default=3, help="timed runs at a size, behind its first (default 3)")
+    parser.add_argument("--runs", type=int, default=8, help="timed runs at a size, behind its first (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of the decoder (default 3)")
     parser.add_argument("--record", action="store_true", help="keep the figures in bench/record/sizes-VECTORS.json, beside those of other models there")
     args = parser.parse_args()
