@@ -61,7 +61,7 @@ class CtcLoss {
   }
   // (batch, labels); given so, or one behind the other.
   Expr labels() {
-    const Expr given = c_.cast(c_.tensor("targets"), kInt64);
+    Expr given = c_.cast(c_.tensor("targets"), kInt64);
     if (c_.rank(given) == 2) return given;
     if (batch_ == 1) return c_.expand(given, 0);
     const Tensor counts = c_.constant(labels_of_, "lengths of targets");
