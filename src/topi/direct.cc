@@ -314,6 +314,43 @@ Stmt scan_rows(const ScanProblem& problem, const Operand& input, const View& out
   });
 }
 
+// A scan along the last axis but one of short rows: the sums so far stay in registers. Read back from the row before,
+// they would wait for its stores, longer where vectors do not begin on cache lines.
+constexpr int64_t kVectorsInRegisters = 8;
+
+Stmt scan_short_rows(const ScanProblem& problem, const Operand& input, const View& out, const KernelContext& context) {
+  const int64_t n = problem.shape[problem.axis], width = problem.shape.back();
+  const DataType dtype = out.dtype();
+  const int lanes = context.target->lanes(dtype.bits);
+  const std::vector<int64_t> units(problem.shape.begin(), problem.shape.end() - 2);
+  const DataType vector = dtype.with_lanes(lanes);
+  return parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
+    return bind_all(unravel(unit, units), [&](const Index& at) {
+      Buffer acc = make_buffer("acc", vector, ceil_div(width, lanes), Scope::kRegister);
+      auto row = [&](const PrimExpr& i, bool begins) {
+        std::vector<Stmt> stmts;
+        for (int64_t w = 0; w < width; w += lanes) {
+          const PrimExpr slot = make_int(w / lanes),
+                         mask = width - w < lanes ? tail_mask(lanes, width - w) : PrimExpr();
+          Index here = at;
+          here.push_back(problem.reverse ? make_int(n - 1) - i : i);
+          here.push_back(make_int(w));
+          PrimExpr value = input(here, lanes, mask);
+          if (value->dtype != vector) value = cast(vector, value);
+          const PrimExpr old = begins ? make_const(vector, problem.product ? 1 : 0) : load(acc, slot);
+          if (problem.exclusive) stmts.push_back(out.store(here, old, mask));
+          const PrimExpr sum = problem.product ? old * value : old + value;
+          stmts.push_back(store(acc, slot, begins && !problem.exclusive ? value : sum));
+          if (!problem.exclusive) stmts.push_back(out.store(here, load(acc, slot), mask));
+        }
+        return seq(std::move(stmts));
+      };
+      return allocate(acc, seq({row(make_int(0), true), loop("i", make_int(1), make_int(n),
+                                                             [&](const PrimExpr& i) { return row(i, false); })}));
+    });
+  });
+}
+
 }  // namespace
 
 Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, const KernelContext& context) {
@@ -321,8 +358,11 @@ Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, con
   const DataType dtype = accumulator_dtype(out.dtype());
   const int64_t n = problem.shape[problem.axis];
   if (problem.axis + 1 < problem.shape.size() && dtype == out.dtype() && out.strides.back() == 1 &&
-      problem.shape.back() >= context.target->lanes(dtype.bits) / 2)
-    return scan_rows(problem, input, out, context);
+      problem.shape.back() >= context.target->lanes(dtype.bits) / 2) {
+    const bool short_rows = problem.shape.back() <= kVectorsInRegisters * context.target->lanes(dtype.bits);
+    return problem.axis + 2 == problem.shape.size() && short_rows ? scan_short_rows(problem, input, out, context)
+                                                                  : scan_rows(problem, input, out, context);
+  }
   std::vector<int64_t> lines = problem.shape;
   lines[problem.axis] = 1;
   return each_tile(

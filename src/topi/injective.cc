@@ -25,6 +25,7 @@ class Injective {
         lanes_(lanes),
         unroll_(std::max(1, config.unroll)),
         together_(config.together),
+        stores_late_(config.stores_late),
         overlaps_(config.overlaps),
         context_(context) {}
 
@@ -80,6 +81,7 @@ class Injective {
   // Vectors [first, end) of a run, unrolled if their number is known.
   Stmt vectors(const Index& at, const Run& run, const PrimExpr& first, const PrimExpr& end, int64_t count) const {
     if (together_ > 1 && (count == 0 || count >= together_)) return vectors_together(at, run, first, end, count);
+    if (stores_late_) return vectors_stored_late(at, run, first, end);
     int64_t unroll = count > 0 ? std::min<int64_t>(unroll_, count) : 1;
     while (count > 0 && count % unroll != 0) --unroll;
     PrimExpr groups = unroll == 1 ? end : make_int(count / unroll);
@@ -89,6 +91,23 @@ class Injective {
         stores.push_back(span(at, run, i * (lanes_ * unroll) + (run.first + u * lanes_), lanes_, {}));
       return seq(std::move(stores));
     });
+  }
+  // Each vector is stored behind the loads of the next one.
+  Stmt vectors_stored_late(const Index& at, const Run& run, const PrimExpr& first, const PrimExpr& end) const {
+    auto place = [&](const PrimExpr& i) {
+      Index index = at;
+      index.push_back(i * int64_t{lanes_} + run.first);
+      return index;
+    };
+    const PrimExpr zero = make_int(0), value = run.value(place(first), lanes_, {});
+    Buffer held = make_buffer("held", value->dtype, 1, Scope::kRegister);
+    Buffer next = make_buffer("next", value->dtype, 1, Scope::kRegister);
+    Stmt others = loop("vector", first + 1, end, [&](const PrimExpr& i) {
+      return seq({store(next, zero, run.value(place(i), lanes_, {})), out_.store(place(i - 1), load(held, zero)),
+                  store(held, zero, load(next, zero))});
+    });
+    return allocate(held, allocate(next, seq({store(held, zero, value), std::move(others),
+                                              out_.store(place(end - 1), load(held, zero))})));
   }
   // `first` is a multiple of their number.
   Stmt vectors_together(const Index& at, const Run& run, const PrimExpr& first, const PrimExpr& end,
@@ -151,7 +170,7 @@ class Injective {
   const View& out_;
   const std::vector<Run> runs_;
   const int lanes_, unroll_, together_;
-  const bool overlaps_;
+  const bool stores_late_, overlaps_;
   const KernelContext& context_;
 };
 

@@ -228,6 +228,15 @@ TEST(DirectKernels, SoftmaxOfLongRows) {
 }
 
 // 64-bit quotients: vectors of numbers that doubles hold, of larger ones, and of both; zero and the smallest number.
+// A vector is stored behind the loads of the next one: lines of one vector, of some with a rest, and in several parts.
+TEST(DirectKernels, ExponentialsOfAnyNumberOfVectors) {
+  for (int64_t n : {5, 16, 17, 32, 56, 9000, 70000}) {
+    auto x = input("x", {n}), y = input("y", {3, n});
+    check({x}, call("exp", {x}));
+    check({x, y}, call("multiply", {call("sigmoid", {x}), call("tanh", {y})}));
+  }
+}
+
 TEST(DirectKernels, WideQuotients) {
   for (DataType dtype : {kInt64, kUInt64})
     for (const char* op : {"divide", "floor_divide", "floor_mod", "mod"}) {

@@ -56,6 +56,17 @@ TEST(StreamedResults, AreOfWholeVectors) {
   EXPECT_EQ(streamed(x, softmax, "x86-64-v2"), std::vector{true});
 }
 
+// A line in which two runs of a row meet would be stored past the caches in one part and through them in the other.
+TEST(StreamedResults, AreOfWholeVectorsInEachRun) {
+  auto of = [](int64_t width) {
+    const std::vector<Expr> x{input("x", {64, 1 << 10, width}, kFloat16), input("y", {64, 1 << 10, width}, kFloat16)};
+    return streamed(x, call("concatenate", {make_tuple(x)}, make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = -1; })),
+                    "znver4");
+  };
+  EXPECT_EQ(of(128), std::vector{true});
+  EXPECT_EQ(of(112), std::vector{false});
+}
+
 TEST(StreamedResults, AKernelThatReadsItsResultsKeepsThemInTheCaches) {
   const std::vector<Expr> x{input("x", {64, 512, 512}), input("w", {64, 512, 512})};
   EXPECT_EQ(streamed(x, call("nn.batch_matmul", {x[0], x[1]}, make_default_attrs<BatchMatmulAttrs>()), "znver4"),
