@@ -136,6 +136,37 @@ class Exported(unittest.TestCase):
         self.assertIn("aten.polygamma.default (derivative 30", str(caught.exception))
         self.assertIn("bessel_j0", str(caught.exception))
 
+    def test_effects(self):
+        """Tokens keep effects in order in an exported program; prints print nothing, and what is unknown is named."""
+        @torch.library.custom_op("tilewright_tests::shout", mutates_args=())
+        def shout(x: torch.Tensor) -> torch.Tensor:
+            return x.clone()
+
+        shout.register_fake(torch.empty_like)
+        from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
+        _register_effectful_op(torch.ops.tilewright_tests.shout.default, _EffectType.ORDERED)
+
+        class Prints(nn.Module):
+            def forward(self, x):
+                torch._higher_order_ops.print("{} rows", x.shape[0])
+                torch._assert_async((x < 100).all(), "large")
+                return x * 2
+
+        class Shouts(nn.Module):
+            def forward(self, x):
+                return shout(x) * 2
+
+        x = models.image(3, 4)
+        exported = torch.export.export(Prints(), (x,))
+        for program in (exported, exported.run_decompositions()):
+            self.assertTrue(close(tw.compile(program)(x), x * 2))
+        exported = torch.export.export(Shouts(), (x,))
+        for program in (exported, exported.run_decompositions()):
+            with self.assertRaises(tw.Error) as caught:
+                tw.compile(program)
+            self.assertEqual(caught.exception.code, 202)
+            self.assertIn("tilewright_tests.shout.default", str(caught.exception).replace("::", "."))
+
     def test_a_decoder_writes_the_same_text(self):
         """A prompt program and a step program with the cache between them: 20 tokens."""
         (prompt, first), (_, step) = models.llama_prompt(), models.llama_step()
@@ -255,6 +286,28 @@ class Backend(unittest.TestCase):
         self.assertEqual(lines, [])
         for g, w in zip(got, function(x)):
             self.assertTrue(torch.allclose(g, w, rtol=1e-3, atol=1e-3), f"{(g - w).abs().max()} of {w.abs().max()}")
+
+    def test_checks_and_control_flow(self):
+        """Checks come with tokens; branches and loops that a run decides make a program."""
+        from torch._higher_order_ops.while_loop import while_loop
+
+        def solved(m, b):
+            return torch.linalg.inv(m) @ b, torch.linalg.cholesky(m @ m.mT + torch.eye(4))
+
+        def chosen(m, b):
+            return torch.cond(b.mean() > 0, lambda x: x.relu() + 1, lambda x: x.tanh(), (b,)) @ m
+
+        def halved(m, b):
+            return while_loop(lambda i, x: (i < 20) & (x.abs().max() > 0.1), lambda i, x: (i + 1, x / 2), (torch.tensor(0), m))
+
+        m, b = models.image(4, 4) + 3 * torch.eye(4), models.image(4, 4)
+        for function in (solved, chosen, halved):
+            for sign in (1, -1):
+                with self.subTest(function.__name__), torch.no_grad():
+                    got, lines = self.said(lambda f=function, s=sign: self.compiled(f)(m, s * b))
+                    self.assertEqual(lines, [])
+                    for g, w in zip(got if isinstance(got, tuple) else [got], wanted if isinstance(wanted := function(m, sign * b), tuple) else [wanted]):
+                        self.assertTrue(torch.allclose(g, w, rtol=1e-3, atol=1e-3) if w.is_floating_point() else torch.equal(g, w))
 
     def test_what_it_cannot_take_runs_in_pytorch(self):
         def function(x):

@@ -5,7 +5,9 @@ PyTorch traces the model and makes its graph functional; each such graph becomes
 the importer does not know, or what needs gradients, runs in PyTorch, and one line on standard error says so."""
 from __future__ import annotations
 
+import contextlib
 import itertools
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -130,6 +132,8 @@ class Compiled:
             elif isinstance(args[i], torch.Tensor):
                 writer.program.add_input(placeholder.name, args[i].dtype, [int(s) for s in args[i].shape])
                 self.inputs.append(i)
+            elif args[i] is None:  # a token, or what nothing reads
+                writer.program.add_token(placeholder.name)
         writer.write_nodes(graph.module)
         self.results: list[Any] = []  # what to return: an output's index, ("input", index) or ("value", constant)
         self.made: list[tuple[Any, list[int], list[int], bool]] = []  # for each output: dtype, sizes, strides, compact
@@ -160,6 +164,8 @@ class Compiled:
             return ("input", place[value])
         if (number := writer.known(value)) is not None:
             return ("value", number)
+        if _is_token(value):
+            return ("value", None)
         meta = value.meta["val"]
         sizes, strides = [writer.size(s) for s in meta.shape], [writer.size(s) for s in meta.stride()]
         compact = all(s == 1 or stride == step for s, stride, step in zip(sizes, strides, _row_major(sizes)))
@@ -174,16 +180,25 @@ class Compiled:
             session = self.sessions.get(threads)
             if session is None:
                 session = self.sessions[threads] = self.library.session(threads)
-            outputs = [torch.empty(sizes, dtype=dtype) for dtype, sizes, _, _ in self.made]
-            exchange = torch.utils.dlpack.to_dlpack
             given = [args[i].contiguous() for i in self.inputs]
-            session.run_on([exchange(t) for t in given], [exchange(t) for t in outputs])
+            if isinstance(self.library, ProgramLibrary):
+                outputs = [torch.from_numpy(r) for r in self.library.run(session, [t.numpy() for t in given])]
+            else:
+                outputs = [torch.empty(sizes, dtype=dtype) for dtype, sizes, _, _ in self.made]
+                exchange = torch.utils.dlpack.to_dlpack
+                session.run_on([exchange(t) for t in given], [exchange(t) for t in outputs])
             for i, (dtype, sizes, strides, compact) in enumerate(self.made):
                 if not compact:  # PyTorch's later computations rely on the strides it was told
                     outputs[i] = torch.empty_strided(sizes, strides, dtype=dtype).copy_(outputs[i])
         results = [outputs[r] if isinstance(r, int) else args[r[1]] if r[0] == "input" else r[1] for r in self.results]
         args.clear()
         return results
+
+
+def _is_token(value: Any) -> bool:
+    """What only keeps operators with effects in order: the first result of each of them."""
+    made_by = value.args[0] if value.op == "call_function" and value.target is operator.getitem else None
+    return made_by is not None and value.args[1] == 0 and str(made_by.target).endswith("with_effects")
 
 
 def _row_major(sizes: Sequence[int]) -> list[int]:
@@ -194,12 +209,33 @@ def _row_major(sizes: Sequence[int]) -> list[int]:
     return strides[::-1]
 
 
+class ProgramLibrary:
+    """A graph with control flow that only a run decides, as a program (docs/vm.md)."""
+
+    def __init__(self, program: Any):
+        self.program = program
+
+    def session(self, threads: int) -> Any:
+        return _core.VMMachine(self.program, threads)
+
+    def run(self, session: Any, arguments: list[Any]) -> list[Any]:
+        import numpy as np
+        result = session.invoke("main", arguments)
+        return [np.asarray(r) for r in (result[1] if len(self.program.outputs) != 1 else [result])]
+
+
 def _built(program: Any, options: dict[str, Any]) -> Any:
     from .model import Library
     module, _ = program.imported()
     build = build_options(options.get("target", "llvm"), options.get("opt_level", 3), config=options.get("config"))
     build.jobs, build.kernel_cache, build.keep_modules = options.get("jobs", 0), cache_folder(options.get("kernel_cache", True)), False
-    return Library(_core.build(module, build))
+    try:
+        return Library(_core.build(module, build))
+    except _core.Error as error:
+        if any("as_graph" in argument["arg"] for n in program.nodes for argument in n["inputs"]):
+            with contextlib.suppress(_core.Error):
+                return ProgramLibrary(_core.vm_compile(module, build.target, build.opt_level, dict(options.get("config") or {})))
+        raise error
 
 
 __all__ = ["Graph", "backend"]

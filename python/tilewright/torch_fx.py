@@ -76,6 +76,8 @@ def program_of(ep: Any) -> Program:
             program.add_weight(placeholder.name, spec.target, weights[spec.target], kinds[spec.kind])
         elif spec.kind == InputKind.USER_INPUT:
             writer.user_input(placeholder)
+        elif spec.kind == InputKind.TOKEN:
+            program.add_token(placeholder.name)
         else:
             raise error_of(201, "UnsupportedModel", f"the exported program's input '{placeholder.name}' is a {spec.kind.name.lower()}", "export without it")
     writer.write_nodes(ep.graph_module)
@@ -122,6 +124,8 @@ class Writer:
         return str(value.node.expr)
 
     def result(self, value: Any, spec: Any) -> None:
+        if spec.kind.name == "TOKEN":
+            return
         argument = self.argument(value)
         self.program.outputs.append(argument)
         kind = spec.kind.name
@@ -243,7 +247,11 @@ class Writer:
             return self.reference(value)
         if isinstance(value, (list, tuple)) and any(isinstance(v, torch.fx.Node) for v in value):
             return self.list_of([self.argument(v) for v in value])
-        written = {"as_operator": f"torch.ops.{value}"} if isinstance(value, torch._ops.OpOverload) else literal(value)
+        written = literal(value)
+        if isinstance(value, torch._ops.OpOverload):
+            written = {"as_operator": f"torch.ops.{value}"}
+        elif isinstance(value, torch._ops.HigherOrderOperator):
+            written = {"as_operator": f"torch.ops.higher_order.{value.name()}"}
         if written is None and isinstance(value, torch.SymInt):
             written = literal(self.size(value)) if self.symbols is not None else {"as_sym_int": {"as_name": str(value.node.expr)}}
         if written is None:

@@ -103,6 +103,11 @@ class Program:
         self.tensor_values[name] = tensor_meta(dtype, sizes)
         self.input_specs.append({"user_input": {"arg": tensor(name)}})
 
+    def add_token(self, name: str) -> None:
+        """A value that only keeps operators with effects in order."""
+        self.inputs.append({"as_token": {"name": name}})
+        self.input_specs.append({"token": {"arg": {"name": name}}})
+
     def add_weight(self, name: str, weight: str, value: Any, kind: str = "parameter") -> None:
         """`name` in the graph is the tensor `value`, which the model calls `weight`. Kinds: parameter, buffer, tensor_constant."""
         self.inputs.append(tensor(name))
@@ -137,8 +142,11 @@ def array_of(name: str, value: Any) -> Any:
     value = value.detach()
     if value.device.type != "cpu":
         raise error_of(201, "UnsupportedModel", f"the weight '{name}' is on the device {value.device}", "move the model to the CPU first: model.cpu()")
-    if value.is_sparse or value.is_quantized or value.dtype.is_complex:
+    if value.is_sparse or value.is_quantized:
         raise error_of(201, "UnsupportedModel", f"the weight '{name}' is {'sparse' if value.is_sparse else value.dtype}, which no constant can be", "make it a plain tensor before the export")
+    if value.dtype.is_complex:  # pairs of numbers
+        import torch
+        value = torch.view_as_real(value.resolve_conj())
     if str(value.dtype) in ("torch.bfloat16",) or "float8" in str(value.dtype):
         return value.contiguous()  # numpy lacks the dtype: by DLPack
     return value.numpy()

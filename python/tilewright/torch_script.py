@@ -95,7 +95,7 @@ class Script:
         self.literals: dict[str, dict[str, Any]] = {}    # known values, as arguments
         self.weights: dict[str, dict[str, Any]] = {}     # by path
         self.names: dict[str, str] = {}                  # of inputs
-        self.inside = ""                                 # the function whose graph is written, with a dot
+        self.inside = ""                                 # the function whose graph is written, and a mark that no name has
         # by module path: attributes that the graph sets, with their current values
         self.states: dict[str, dict[str, Any]] = {}
         graph = inlined(module)
@@ -171,7 +171,7 @@ class Script:
         graph, outputs = n.g("Subgraph"), list(n.outputs())
         given = {inner.debugName(): self.argument(v) for inner, v in zip(graph.inputs(), n.inputs())}
         around = self.objects, self.literals, self.names, self.inside
-        self.objects, self.literals, self.names, self.inside = {}, given, {}, f"{self.inside}{outputs[0].debugName()}."
+        self.objects, self.literals, self.names, self.inside = {}, given, {}, f"{self.inside}{outputs[0].debugName()}/"
         written = self.nodes(graph)
         results = [self.argument(v) for v in graph.outputs()]
         self.objects, self.literals, self.names, self.inside = around

@@ -24,6 +24,7 @@ struct VerifyReport {
   std::vector<Mismatch> mismatches;  // kernels beyond the tolerance, in execution order
   std::string pass_to_blame;         // found by bisection if the optimised graph itself differs
   size_t steps = 0;
+  bool passes_tie = false;    // the optimised graph differs, by no more than its own ties reach
   size_t ties = 0;            // elements of kernels' results that the reference rounds to the other side of a tie
   bool steps_add_up = false;  // the outputs differ by what such elements add up to: every kernel and pass agrees
   std::vector<std::string> taken_apart;  // lower::Lowered::taken_apart

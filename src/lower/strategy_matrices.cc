@@ -102,6 +102,20 @@ std::shared_ptr<Choice> eigh_choice(const Problem& p) {
                                            context);
                        });
 }
+// Pairs of numbers; about three steps a row, each of them rotations of all rows.
+std::shared_ptr<Choice> eig_choice(const Problem& p) {
+  topi::MatrixProblem m;
+  m.batch = p.arg_shape(0);
+  m.rows = m.columns = m.batch[m.batch.size() - 2];
+  m.batch.resize(m.batch.size() - 3);
+  m.dtype = p.arg_dtype(0);
+  return matrix_choice(p, m, 200 * cube(m), topi::eig_scratch(m, p.target),
+                       [](const topi::MatrixProblem& problem, const GroupScope& scope, const Anchor& anchor,
+                          const topi::KernelContext& context) {
+                         return topi::eig(problem, scope.anchor_operand(anchor, 0), scope.output(0), scope.output(1),
+                                          context);
+                       });
+}
 std::shared_ptr<Choice> svd_choice(const Problem& p) {
   const topi::MatrixProblem m = matrix_problem(p, 0);
   return matrix_choice(p, m, 48 * cube(m), topi::svd_scratch(m, p.target),
@@ -115,6 +129,7 @@ std::shared_ptr<Choice> svd_choice(const Problem& p) {
 constexpr int kMatrixPlevel = 1;
 constexpr Implementation kMatrixImplementations[] = {
     fixed<cholesky_choice>("linalg.cholesky", "cholesky.rows", kMatrixPlevel),
+    fixed<eig_choice>("linalg.eig", "eig.rotations", kMatrixPlevel),
     fixed<eigh_choice>("linalg.eigh", "eigh.rotations", kMatrixPlevel),
     fixed<lu_choice>("linalg.lu", "lu.rows", kMatrixPlevel),
     fixed<qr_choice>("linalg.qr", "qr.rows", kMatrixPlevel),

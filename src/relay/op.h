@@ -106,6 +106,7 @@ struct OpFacts {
   bool keeps_finite = false;        // finite operands always give finite results
   const char* fast_form = nullptr;  // name of the operator that approximates it
   uint32_t deciding_operands = 0;   // one bit per operand whose value (not only its type) decides the result's type
+  bool rounds = false;              // gives whole numbers, which leap where the operand moves a little
   bool sized_by_data = false;       // the result's size depends on the data; implemented by a function of the runtime
   GradientRule gradient = nullptr;  // ops/gradient.h
   bool gradient_of_any_shape = false;

@@ -19,6 +19,7 @@ int64_t cholesky_scratch(const MatrixProblem& problem, const Target& target);
 int64_t triangle_scratch(const MatrixProblem& problem, const Target& target);
 int64_t qr_scratch(const MatrixProblem& problem, const Target& target);
 int64_t eigh_scratch(const MatrixProblem& problem, const Target& target);
+int64_t eig_scratch(const MatrixProblem& problem, const Target& target);
 int64_t svd_scratch(const MatrixProblem& problem, const Target& target);
 
 // The results of the operators linalg.* (relay/ops/tensor/matrices.cc says what they are).
@@ -34,6 +35,9 @@ tir::Stmt qr(const MatrixProblem& problem, const Operand& a, const View& q, cons
              const KernelContext& context);
 tir::Stmt eigh(const MatrixProblem& problem, const Operand& a, const View& values, const View& vectors,
                const KernelContext& context);
+// Operand and results have pairs, the parts of complex numbers, as their last axis.
+tir::Stmt eig(const MatrixProblem& problem, const Operand& a, const View& values, const View& vectors,
+              const KernelContext& context);
 tir::Stmt svd(const MatrixProblem& problem, const Operand& a, const View& u, const View& s, const View& v,
               const KernelContext& context);
 

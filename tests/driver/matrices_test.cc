@@ -96,6 +96,37 @@ TEST(Matrices, FindsEigenvalues) {
     }
 }
 
+// Of pairs; a v = v w holds for the parts of each.
+TEST(Matrices, FindsEigenvaluesOfAnyMatrix) {
+  for (const char* target : kMatrixTargets)
+    for (const DataType dtype : {kFloat32, kFloat64})
+      for (const MatrixShape& shape : {MatrixShape{1, 1, 2}, {6, 6, 2}, {13, 13, 2}, {3, 4, 4, 2}}) {
+        SCOPED_TRACE(shape_str(shape));
+        const auto rank = static_cast<int64_t>(shape.size());
+        const Expr x = input("x", shape, dtype), made = call("linalg.eig", {x});
+        auto part = [&](const Expr& e, int64_t axes, int64_t which) {
+          return call("take", {e, relay::make_constant(Tensor::scalar<int64_t>(kInt64, which))},
+                      make_attrs<relay::TakeAttrs>([&](auto& a) { a.axis = static_cast<int>(axes - 1); }));
+        };
+        auto product = [&](const Expr& a, const Expr& b) { return product_of_matrices(a, b, rank - 1); };
+        const Expr values = field_of(made, 0), vectors = field_of(made, 1);
+        const Expr v = part(vectors, rank, 0), u = part(vectors, rank, 1), a = part(x, rank, 0), b = part(x, rank, 1);
+        auto row = [&](const Expr& e) {
+          return call("expand_dims", {e}, make_attrs<relay::ExpandDimsAttrs>([&](auto& s) { s.axis = rank - 3; }));
+        };
+        const Expr w = row(part(values, rank - 1, 0)), z = row(part(values, rank - 1, 1));
+        const Expr real = call("subtract", {product(a, v), product(b, u)});
+        const Expr wanted = call("subtract", {call("multiply", {v, w}), call("multiply", {u, z})});
+        const Expr lengths = call("sum", {call("add", {call("multiply", {v, v}), call("multiply", {u, u})})},
+                                  make_attrs<relay::ReduceAttrs>([&](auto& s) { s.axis = {rank - 3}; }));
+        const Expr sum = call("sum", {values}, make_attrs<relay::ReduceAttrs>([&](auto& s) { s.axis = {rank - 3}; }));
+        check({x},
+              relay::make_tuple({lengths, sum, call("add", {real, shifted_identity(1, 1, dtype)}),
+                                 call("add", {wanted, shifted_identity(1, 1, dtype)})}),
+              target);
+      }
+}
+
 TEST(Matrices, FindsSingularValues) {
   for (const char* target : kMatrixTargets)
     for (const MatrixShape& shape : {MatrixShape{1, 1}, {6, 6}, {21, 9}, {9, 21}, {3, 5, 4}}) {
@@ -113,6 +144,7 @@ TEST(Matrices, FindsSingularValues) {
 TEST(Matrices, RefusesWhatIsNoMatrix) {
   EXPECT_EQ(error_of("linalg.lu", {input("x", {3})}), "operand 0 (3,) is not a matrix");
   EXPECT_EQ(error_of("linalg.lu", {input("x", {3, 3}, kInt32)}), "operand 0 has int32, not float32 or float64");
+  EXPECT_EQ(error_of("linalg.eig", {input("x", {3, 3})}), "operand 0 (3, 3) is not a matrix of pairs");
   EXPECT_EQ(error_of("linalg.cholesky", {input("x", {3, 4})}), "the matrices of operand 0 (3, 4) are not square");
   EXPECT_NE(error_of("linalg.solve_triangular", {input("a", {3, 3}), input("b", {4, 3})},
                      make_attrs<relay::SolveTriangularAttrs>([](auto&) {})),

@@ -68,6 +68,20 @@ for shape in ((4, 4), (5, 3), (3, 5), (1, 3), (3, 1), (2, 3, 2)):
 for values in ([-2, 0.5, 3], [1.5]):
     case("linalg.eigh", [np.diag(np.float32(values))], [np.float32(values), np.eye(len(values), dtype="float32")])
 case("linalg.eigh", [np.diag(np.float32([3, -1]))], [np.float32([-1, 3]), np.float32([[0, 1], [1, 0]])])
+
+# Of triangles, which no rotation turns: eigenvalues stand on the diagonal. Pairs are complex numbers.
+def pairs(z):
+    z = np.asarray(z, np.complex64)
+    return np.stack([z.real, z.imag], -1)
+
+
+for triangle in ([[2]], [[1, 2], [0, 3]], [[1j, 0, 0], [0, -2, 0], [0, 0, 1 + 1j]]):
+    m = np.asarray(triangle, np.complex128)
+    values = np.diag(m)
+    columns = np.eye(len(m), dtype=complex)
+    if len(m) == 2:  # of 3: (1, 1) over the root of 2
+        columns[:, 1] = 1 / np.sqrt(2)
+    case("linalg.eig", [pairs(m)], [pairs(values), pairs(columns)])
 case("linalg.svd", [np.float32([[3, 0], [0, 2], [0, 0]])], [np.eye(3, 2, dtype="float32"), np.float32([3, 2]), np.eye(2, dtype="float32")])
 case("linalg.svd", [np.float32([[2, 0, 0], [0, 0, 0]])], [np.eye(2, dtype="float32"), np.float32([2, 0]), np.float32([[1, 0, 0], [0, 0, 0]])])
 case("linalg.svd", [np.float32([[0, 0, 1], [2, 0, 0]])], [np.float32([[0, 1], [1, 0]]), np.float32([2, 1]), np.float32([[1, 0, 0], [0, 0, 1]])])

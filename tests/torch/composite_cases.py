@@ -44,6 +44,14 @@ def spectra(Case, real, whole, truth):
     a, tall, wide = real(2, 5, 5).double(), real(7, 4).double(), real(2, 3, 6).double()
     thin = (real(6, 2) @ real(2, 5)).double()
     yield Case("linalg.eigh", lambda m: [(torch.linalg.eigvalsh(m, u), torch.linalg.eigh(m, u)[0], (lambda w, v: (v * w.unsqueeze(-2)) @ v.mT)(*torch.linalg.eigh(m, u))) for u in "LU"], [a])
+    # The order of the eigenvalues is nobody's promise, nor is the turn of a vector: sums of powers, and what is made again.
+    powers = lambda w: torch.view_as_real(torch.stack([(w ** k).sum(-1) for k in range(1, 5)]))  # noqa: E731
+    again = lambda w, v: torch.view_as_real(v @ torch.diag_embed(w) @ torch.linalg.inv(v))  # noqa: E731
+    yield Case("linalg.eig", lambda m: (powers(torch.linalg.eigvals(m)), again(*torch.linalg.eig(m)), powers(torch.linalg.eig(m)[0])), [a])
+    yield Case("linalg.eig.complex", lambda x, y: (lambda m: (powers(torch.linalg.eigvals(m)), again(*torch.linalg.eig(m))))(torch.complex(x, y)), [a, real(2, 5, 5).double()])
+    yield Case("linalg.eig.special", lambda x: [powers(torch.linalg.eigvals(m)) for m in (x * 0, torch.tril(x), torch.eye(5, dtype=x.dtype)[[1, 2, 3, 4, 0]] + 0.3 * torch.eye(5), x + x.mT)], [a[0]])
+    yield Case("linalg.complex", lambda x, y, b: (lambda m: (torch.view_as_real(torch.linalg.inv(m)), torch.view_as_real(torch.linalg.solve(m, torch.complex(b, -b))), torch.view_as_real(torch.linalg.det(m))))(torch.complex(x, y)),
+               [a, real(2, 5, 5).double(), real(2, 5, 3).double()])
     yield Case("linalg.svdvals", lambda m, n, k: (torch.linalg.svdvals(m), torch.linalg.svdvals(n), torch.linalg.svdvals(k)), [a, tall, wide])
     # Vectors have no sign of their own: what they make is compared.
     made = lambda u, s, v: ((u[..., :s.shape[-1]] * s.unsqueeze(-2)) @ v[..., :s.shape[-1], :], s, u.mT @ u, v @ v.mT)  # noqa: E731
@@ -114,6 +122,7 @@ def losses(Case, real, whole, truth):
         yield Case(f"margin_ranking.{how}", lambda a, b, s, r=how: F.margin_ranking_loss(a, b, s, margin=0.3, reduction=r), [x, y, side])
         yield Case(f"hinge_embedding.{how}", lambda a, s, r=how: F.hinge_embedding_loss(a, s, reduction=r), [x, side])
         yield Case(f"cosine_embedding.{how}", lambda a, b, s, r=how: F.cosine_embedding_loss(a, b, s, margin=0.1, reduction=r), [x, y, side[:, 0]])
+        yield Case(f"multilabel_margin.{how}", lambda a, k, r=how: F.multilabel_margin_loss(a, k, reduction=r), [x, torch.tensor([[1, 2, -1, 0, 0], [4, -1, -1, -1, -1], [0, 1, 2, 3, 4], [-1, 1, 1, 1, 1]])])
         yield Case(f"multi_margin.{how}", lambda a, k, r=how: F.multi_margin_loss(a, k, reduction=r), [x, t])
         yield Case(f"poisson.{how}", lambda a, b, r=how: F.poisson_nll_loss(a, b, reduction=r), [x, y.abs() * 3])
     yield Case("multi_margin.weights", lambda a, k, w: F.multi_margin_loss(a, k, p=2, weight=w), [x, t, torch.rand(5)])
@@ -131,6 +140,24 @@ def signals(Case, real, whole, truth):
     z = lambda a: torch.complex(a, a.flip(-1))
     yield Case("complex.products", lambda a, b: torch.view_as_real(z(a) @ z(b)), [real(3, 4), real(4, 2)])
     yield Case("complex.sums", lambda a: (torch.view_as_real(z(a).sum(1)), torch.view_as_real(z(a).mean()), torch.view_as_real(z(a).exp()), torch.view_as_real(1 / (z(a) + 3))), [real(3, 4)])
+    r = lambda t: torch.view_as_real(t.resolve_conj())  # noqa: E731
+    yield Case("complex.functions", lambda a: [r(f(z(a))) for f in (torch.log, torch.log2, torch.log10, torch.sqrt, torch.rsqrt, torch.square, torch.sin, torch.cos, torch.tan, torch.sinh, torch.cosh, torch.tanh, torch.sigmoid, torch.sgn)], [real(3, 4)])
+    yield Case("complex.powers", lambda a: [r(z(a) ** 2), r(z(a) ** 5), r(z(a) ** -3), r(z(a) ** 0.5), r(z(a) ** 1.5), r(z(a) ** z(a)), r(2.0 ** z(a)), r(z(a) ** 0), r((z(a) * 0) ** 2.5)], [real(3, 4)])
+    yield Case("complex.along_axes", lambda a: [r(z(a).prod(1)), r(z(a).prod()), r(z(a).cumsum(-1)), r(z(a).cumprod(0)), r(torch.diff(z(a)))], [real(3, 4)])
+    yield Case("complex.places", lambda a, i: [r(z(a)[:, [0, 1, 3, 2]]), r(z(a).gather(1, i)), r(z(a).tril()), r(torch.diag_embed(z(a))), r(z(a).diagonal()), r(z(a).repeat(2, 1)), r(z(a).index_add(0, i[:, 0], z(a))), r(z(a).masked_fill(a > 0, 1 + 2j)), r(torch.eye(3, dtype=torch.complex64) @ z(a)), r(z(a).unflatten(1, (2, 2)))],
+               [real(3, 4), whole(3, 4, low=0, high=3)])
+    yield Case("complex.vectors", lambda a, b: [r(torch.mv(z(a), z(b))), r(torch.dot(z(b), z(a)[0])), r(torch.vdot(z(b), z(a)[0])), r(torch.outer(z(a)[0], z(b))), r(z(a).mH), r(z(a).adjoint()), torch.linalg.norm(z(a)), torch.linalg.vector_norm(z(a), dim=1), r(torch.addmm(z(a)[:, :3], z(a), z(a).mT)), z(a) == z(a).conj(), z(a) != z(a)],
+               [real(3, 4), real(4)])
+
+    def written(a):
+        x = torch.zeros(3, 4, dtype=torch.complex64)
+        x[:, 0] = 1
+        x[1, 1:3] = z(a)[0, :2]
+        x[2].mul_(2j)
+        x.view(-1)[5:7] += 1j
+        return r(x)
+
+    yield Case("complex.written", written, [real(3, 4)])
     yield Case("complex.where", lambda a: torch.view_as_real(torch.where(a > 0, z(a), z(a) * 0)), [real(3, 4)])
     yield Case("complex.parts_of_axis", lambda a: [torch.view_as_real(p) for p in (*z(a).chunk(2, -1), *z(a).unbind(0))], [real(3, 4)])
 

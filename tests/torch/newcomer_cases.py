@@ -182,3 +182,164 @@ else:
         def forward(self, x, regions):
             ops = torchvision.ops
             return ops.ps_roi_align(x, regions, 3, 0.5, 2), ops.ps_roi_align(x, regions, (3, 2), 0.5), ops.ps_roi_pool(x, regions, 3, 0.5)
+
+
+# ---- speech, graphs of experts, filters in the frequency domain: programs of other newcomers
+
+
+@case(real(9, 3, 6), whole(5, 3, 4, low=1), torch.tensor([9, 7, 9]), torch.tensor([4, 2, 0]), doors=("trace",))
+class CtcLoss(nn.Module):
+    """Which torch.export itself refuses."""
+
+    def forward(self, x, labels, steps, counts):
+        y = x.log_softmax(-1)
+        return (F.ctc_loss(y, labels, steps, counts), F.ctc_loss(y, labels, steps, counts, reduction="none"), F.ctc_loss(y, labels, steps, counts, reduction="sum", blank=5),
+                F.ctc_loss(y[:4, :1], labels[:1] * 0 + 2, torch.tensor([4]), torch.tensor([4]), zero_infinity=True), F.ctc_loss(y[:, :2], labels.flatten()[:5], (9, 8), (3, 2)),
+                F.ctc_loss(y[:, 0], labels[0], steps[0], counts[0]))
+
+
+@case(whole(20, 3, 7, low=1), torch.tensor([5, 7, 2]), doors=("script", "trace"))
+class PackedGru(nn.Module):
+    """torch.export cannot follow lengths that only a run has."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 8)
+        self.gru = nn.GRU(8, 6, 2, batch_first=True, bidirectional=True)
+
+    def forward(self, ids, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(self.embed(ids), lengths, batch_first=True, enforce_sorted=False)
+        y, h = self.gru(packed)
+        y, n = nn.utils.rnn.pad_packed_sequence(y, batch_first=True)
+        return y, h, n
+
+
+@case(real(2, 3, 12, 12), doors=TRACED)
+class SpectralConvolution(nn.Module):
+    """A Fourier neural operator's layer: weights of complex numbers, written into a corner of a spectrum."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 3, 4, 4, dtype=torch.cfloat) * 0.2)
+        self.local = nn.Conv2d(3, 3, 1)
+
+    def forward(self, x):
+        spectrum = torch.fft.rfft2(x, norm="ortho")
+        out = torch.zeros_like(spectrum)
+        out[..., :4, :4] = torch.einsum("bixy,ioxy->boxy", spectrum[..., :4, :4], self.weight)
+        return F.gelu(torch.fft.irfft2(out, s=x.shape[-2:], norm="ortho") + self.local(x))
+
+
+@case(real(2, 3), doors=TRACED)
+class Circuit(nn.Module):
+    """A simulated quantum circuit: states of complex numbers, written element by element."""
+
+    def forward(self, x):
+        state = torch.zeros(x.size(0), 4, dtype=torch.complex64)
+        state[:, 0] = 1
+        for i in range(3):
+            c, s = torch.cos(x[:, i] / 2).to(torch.complex64), -1j * torch.sin(x[:, i] / 2)
+            gate = torch.stack([torch.stack([c, s], -1), torch.stack([s, c], -1)], -2)
+            both = torch.einsum("bij,kl->bikjl", gate, torch.eye(2, dtype=torch.complex64)).reshape(-1, 4, 4)
+            state = torch.einsum("bij,bj->bi", both, state)[:, [0, 1, 3, 2]]
+        return state.abs() ** 2
+
+
+@case(whole(30, 2, 7), doors=TRACED, free=((0, 0), (0, 1)), other=(whole(30, 3, 11),))
+class RotaryDecoder(nn.Module):
+    """Rotary places by complex numbers of a free length."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.qkv = nn.Embedding(30, 16), nn.Linear(16, 48)
+
+    def turned(self, x):
+        frequencies = 1 / (100 ** (torch.arange(0, x.size(-1), 2).float() / x.size(-1)))
+        angles = torch.outer(torch.arange(x.size(-2)).float(), frequencies)
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+    def forward(self, ids):
+        b, t = ids.shape
+        q, k, v = self.qkv(self.embed(ids)).view(b, t, 3, 2, 8).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(self.turned(q), self.turned(k), v, is_causal=True)
+        return y.transpose(1, 2).reshape(b, t, 16) @ self.embed.weight[:, :16].T
+
+
+@case(real(2, 5, 4), torch.tensor([[True, True, False, True, True], [False] * 5]), doors=TRACED)
+class Gathered(nn.Module):
+    """Rows by places that broadcast, padded sequences, sparse matrices, products of bytes."""
+
+    def __init__(self):
+        super().__init__()
+        self.values = nn.Parameter(torch.randn(4))
+        self.register_buffer("bytes", torch.randint(-9, 9, (4, 8), dtype=torch.int8))
+
+    def forward(self, x, mask):
+        best = x[..., :1].argsort(1)[:, :2]
+        sparse = torch.sparse_coo_tensor(torch.tensor([[0, 1, 2, 2], [1, 0, 2, 2]]), self.values, (3, 5))
+        whole_numbers = (x[0].repeat(4, 1) * 10).to(torch.int8)
+        return (torch.take_along_dim(x, best, 1), nn.utils.rnn.pad_sequence([x[0, :2], x[1], x[0, :4]], batch_first=True, padding_value=-1), torch.sparse.mm(sparse, x[0]), torch._int_mm(whole_numbers, self.bytes),
+                x.as_strided_scatter(mask.float()[:, :2], (2, 2), (20, 4), 1))
+
+
+@case(whole(30, 4, 6), doors=("trace", "export"), free=((0, 0), (0, 1)), other=(whole(30, 7, 3),))
+class FactorizationMachine(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.pairs, self.alone = nn.Embedding(30, 4, padding_idx=0), nn.EmbeddingBag(30, 1, mode="sum")
+
+    def forward(self, ids):
+        e = self.pairs(ids)
+        return self.alone(ids).squeeze(1) + (e.sum(1).pow(2) - e.pow(2).sum(1)).sum(1) / 2
+
+
+@case(real(9, 3, 4), real(9, 3, 4, seed=5), doors=EXPORTED, free=((0, 0), (1, 0)), other=(real(14, 3, 4), real(14, 3, 4, seed=5)))
+class PointwiseScan(nn.Module):
+    """A graph of elements, which PyTorch exports for free lengths, too; eager PyTorch runs it elsewhere."""
+
+    def forward(self, a, b):
+        from torch._higher_order_ops.associative_scan import associative_scan
+        if not torch.compiler.is_exporting():
+            sums, state = [], torch.zeros(3, 4)
+            for x, y in zip(a.sigmoid(), b):
+                state = x * state + y
+                sums.append(state)
+            return torch.stack(sums)
+        return associative_scan(lambda x, y: (x[0] * y[0], y[0] * x[1] + y[1]), (a.sigmoid(), b), 0, combine_mode="pointwise")[1]
+
+
+class Straight(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return -ctx.factor * g, None
+
+
+@case(real(3, 8), doors=TRACED)
+class ReversedGradient(nn.Module):
+    """A function of autograd whose graph has names of the one around it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.second(Straight.apply(F.hardtanh(F.linear(x, self.first.weight)), 0.5))
+
+
+@case(real(2, 3, 20))
+class PointNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features, self.turn, self.classes = nn.Sequential(nn.Conv1d(3, 16, 1), nn.BatchNorm1d(16), nn.ReLU()), nn.Linear(16, 9), nn.Linear(16, 5)
+
+    def forward(self, x):
+        m = self.turn(self.features(x).max(2)[0]).view(-1, 3, 3) + torch.eye(3).repeat(x.size(0), 1, 1)
+        x = torch.bmm(x.transpose(2, 1), m).transpose(2, 1)
+        straight = torch.bmm(m, m.transpose(2, 1)) - torch.eye(3)
+        return F.log_softmax(self.classes(torch.max(self.features(x), 2, keepdim=True)[0].view(-1, 16)), -1), torch.mean(torch.norm(straight, dim=(1, 2)))

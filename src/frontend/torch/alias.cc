@@ -215,6 +215,7 @@ Value in_own_memory(Value v, const std::string& owner, int owner_kind) {
   v.view->memory->whole = v.expr;
   v.view->memory->owner = owner;
   v.view->memory->owner_kind = owner_kind;
+  v.view->memory->complex = v.complex;
   v.view->now = v.expr;
   return v;
 }
@@ -262,20 +263,45 @@ void share_memory(const Place& place, const Node& node, const NamedValues& argum
   for (size_t i = 0; i < results->size(); ++i) share(&(*results)[i], i);
 }
 
+namespace {
+
+// What a chain of views does to a tensor it does to each part of a complex one: `f` of the tensor, or of its parts.
+template <class F>
+Expr by_parts(const Place& place, const View& view, F&& f) {
+  if (!view.memory->complex || view.steps.empty()) return f([](const Expr& e) { return e; });
+  const NodeContext c(place, *view.steps[0].node, {});
+  auto part = [&](const char* which) {
+    return f([&](const Expr& e) {
+      Value v(e);
+      v.complex = true;
+      return c.one_of(which, {{"self", v}});
+    });
+  };
+  const Expr real = part("aten.real.default");
+  return c.one_of("aten.complex.default", {{"real", Value(real)}, {"imag", Value(part("aten.imag.default"))}});
+}
+
+}  // namespace
+
 Expr current(const Place& place, const View& view) {
   if (view.version == view.memory->version) return view.now;
-  Expr e = view.memory->whole;
-  for (const ViewStep& step : view.steps) e = result_of(replay(place, step, e), step.result);
-  return e;
+  return by_parts(place, view, [&](auto&& part) {
+    Expr e = part(view.memory->whole);
+    for (const ViewStep& step : view.steps) e = result_of(replay(place, step, e), step.result);
+    return e;
+  });
 }
 
 void write_through(const Place& place, View* view, Expr content) {
   Memory& memory = *view->memory;
-  std::vector<Expr> before = {memory.whole};
-  for (const ViewStep& step : view->steps) before.push_back(result_of(replay(place, step, before.back()), step.result));
-  Expr whole = content;
-  for (size_t i = view->steps.size(); i-- > 0;) whole = put_back_anyhow(place, view->steps[i], before[i], whole);
-  memory.whole = std::move(whole);
+  memory.whole = by_parts(place, *view, [&](auto&& part) {
+    std::vector<Expr> before = {part(memory.whole)};
+    for (const ViewStep& step : view->steps)
+      before.push_back(result_of(replay(place, step, before.back()), step.result));
+    Expr whole = part(content);
+    for (size_t i = view->steps.size(); i-- > 0;) whole = put_back_anyhow(place, view->steps[i], before[i], whole);
+    return whole;
+  });
   view->version = ++memory.version;
   view->now = std::move(content);
 }

@@ -15,6 +15,7 @@ struct Memory {
   int64_t version = 0;  // number of changes so far
   std::string owner;    // name of the buffer, parameter or input it belongs to; empty for results
   int owner_kind = 0;   // InputSpec::Kind
+  bool complex = false;
 };
 
 // One step of a chain of views: the view operator's node, its arguments, and the index of its result.

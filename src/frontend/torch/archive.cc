@@ -80,6 +80,16 @@ int64_t known_size(const json& size) {
   return size["as_int"].get<int64_t>();
 }
 
+// Places of complex numbers as places of their parts, which lie beside each other.
+void in_parts(Payload* p) {
+  auto doubled = [](int64_t* i) {
+    if (!checked_mul(*i, int64_t{2}, i)) throw malformed_archive("a weight's strides are impossible");
+  };
+  for (int64_t& stride : p->strides) doubled(&stride);
+  doubled(&p->offset);
+  p->strides.push_back(1);
+}
+
 Result<std::vector<Payload>> read_config(const std::string& text) try {
   const json j = json::parse(text, nullptr, false);
   std::vector<Payload> out;
@@ -95,6 +105,7 @@ Result<std::vector<Payload>> read_config(const std::string& text) try {
       p.meta = read_tensor_meta(meta);
       for (const json& s : meta.at("strides")) p.strides.push_back(known_size(s));
       p.offset = known_size(meta.at("storage_offset"));
+      if (p.meta.complex) in_parts(&p);
     }
     out.push_back(std::move(p));
   }

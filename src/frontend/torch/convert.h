@@ -65,6 +65,8 @@ struct Value {
   std::optional<Likeness> like;            // dtype and rank of a tensor without a type, if known
   bool complex = false;                    // the last axis holds real and imaginary parts (converters/complex.cc);
                                            // kDtype: of parts of that dtype
+  bool packed = false;                     // sequences of a packed one: (time, sequence, ...), of which PyTorch has
+                                           // one axis less (converters/attention.cc)
   bool poisoned = false;                   // made by a node that could not be converted; its users are skipped
   Value() = default;
   Value(Expr e) : kind(kTensor), expr(std::move(e)) {}
@@ -181,7 +183,7 @@ struct ConverterEntry {
 #define TW_TORCH_FAMILIES(X) \
   X(arithmetic) X(comparison) X(activation) X(reduction) X(view) X(shape) X(creation) X(linear) X(conv) X(norm) \
   X(indexing) X(attention) X(control) X(higher_order) X(cells) X(quantized) X(prim) X(vision) X(windows) \
-  X(complex) X(dictionary) X(fourier) X(list) X(losses) X(composite) X(matrices) X(special) X(spectra) X(statistics) X(rearrange)
+  X(complex) X(complex_matrices) X(dictionary) X(fourier) X(list) X(losses) X(composite) X(matrices) X(special) X(sequences) X(spectra) X(statistics) X(rearrange)
 // clang-format on
 #define TW_TORCH_FAMILY(name) std::span<const ConverterEntry> name##_converters();
 TW_TORCH_FAMILIES(TW_TORCH_FAMILY)

@@ -70,6 +70,7 @@ struct TensorMeta {
   DataType dtype = kFloat32;
   std::vector<Size> sizes;
   bool strided = true;
+  bool complex = false;  // of pairs of numbers of this dtype, which are the last of `sizes`
 };
 
 struct Graph {

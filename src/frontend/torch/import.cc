@@ -29,15 +29,8 @@ onnx::ImportOptions onnx_options(const ImportOptions& options) {
 bool holds_complex(const Value& v) {
   return v.complex || (v.list && std::any_of(v.list->begin(), v.list->end(), holds_complex));
 }
-Values convert_complex(const Place& place, const Node& node, const NamedValues& arguments) {
-  const ConverterEntry* entry = find_complex_converter(node.target);
-  if (!entry) refuse(ErrorCode::kUnsupportedOp, "complex numbers");
-  NodeContext context(place, node, arguments);
-  try {
-    return entry->convert(context);
-  } catch (const std::out_of_range&) {
-    context.fail_type("its arguments do not fit its operands");
-  }
+bool any_complex(const NamedValues& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const auto& named) { return holds_complex(named.second); });
 }
 
 // Operators that mutate a list or dictionary argument, whatever it contains. They cannot be deferred: the mutation
@@ -88,7 +81,9 @@ bool is_typed(const Value& v) {
 
 Values convert_resolved(const Place& place, const Node& node, NamedValues arguments) {
   const std::string functional = functional_name(node.target);
-  const ConverterEntry* entry = find_converter(functional.empty() ? node.target : functional);
+  const std::string& target = functional.empty() ? node.target : functional;
+  const ConverterEntry* entry = any_complex(arguments) ? find_complex_converter(target) : nullptr;
+  if (!entry) entry = find_converter(target);
   if (!entry) refuse(ErrorCode::kUnsupportedOp, "");
   NodeContext context(place, node, std::move(arguments));
   try {
@@ -160,9 +155,10 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
     return convert_grown(*this, node, arguments);
   const bool changes_list = changes_a_list(node.target, arguments);
   const bool of_lists = changes_list || reads_a_list(node.target, arguments) || node.target.starts_with("prim.");
-  if (!of_lists &&
-      std::any_of(arguments.begin(), arguments.end(), [](const auto& named) { return holds_complex(named.second); }))
-    return convert_complex(place(), node, arguments);
+  if (!of_lists && any_complex(arguments)) {
+    if (!find_complex_converter(node.target)) refuse(ErrorCode::kUnsupportedOp, "complex numbers");
+    if (auto shape = shape_of_complex(node, arguments)) return std::move(*shape);
+  }
   if (auto made = convert_on_grid(place(), node, arguments)) return std::move(*made);
   if (auto made = sized_by_data(node, arguments)) return std::move(*made);
   if (auto made = answered(node, arguments)) return std::move(*made);
@@ -185,6 +181,18 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
   }
 }
 
+// What asks for the shape of a complex tensor asks for its real part's.
+std::optional<Values> Importer::shape_of_complex(const Node& node, const NamedValues& arguments) {
+  static constexpr std::string_view kTargets[] = {"aten.size", "aten.dim", "aten.numel", "aten.sym_size",
+                                                  "aten.sym_numel"};
+  const bool asks =
+      std::find(std::begin(kTargets), std::end(kTargets), without_overload(node.target)) != std::end(kTargets);
+  if (!asks || arguments.empty() || !arguments[0].second.complex) return std::nullopt;
+  NamedValues of_real = arguments;
+  of_real[0].second = made_by("aten.real.default", node, {{"self", arguments[0].second}});
+  return convert(node, of_real);
+}
+
 Value Importer::made_by(const std::string& target, const Node& near, const NamedValues& arguments) {
   made_nodes_.push_back(std::make_unique<Node>());
   Node& node = *made_nodes_.back();
@@ -205,6 +213,9 @@ Values Importer::in_place(const Node& node, const std::string& functional, const
   pure.target = functional;
   Values made = convert(pure, arguments);
   if (made.empty() || !made[0].expr) refuse(ErrorCode::kUnsupportedOp, "a change in place");
+  if (self.complex && !made[0].complex)
+    made[0] = made_by("aten.complex.default", node,
+                      {{"real", made[0]}, {"imag", made_by("aten.zeros_like.default", node, {{"self", made[0]}})}});
   Expr content = made[0].expr;
   if (is_complete(content->type) && is_complete(self.expr->type)) {
     NodeContext c(place(), node, {});
@@ -307,8 +318,7 @@ void Importer::import_node(const Node& node, Scope& scope) {
       made = in_place(node, functional, arguments);
     } else {
       made = convert(node, arguments);
-      const bool complex = std::any_of(made.begin(), made.end(), holds_complex);
-      if (is_view(node.target) && !complex) share_memory(place(), node, arguments, &made);
+      if (is_view(node.target)) share_memory(place(), node, arguments, &made);
       for (Value& v : made) v = in_own_memory(std::move(v));
     }
     scope_ = around;

@@ -126,6 +126,9 @@ void Importer::add_user_input(const InputSpec& spec, Scope& scope) {
   if (const TensorMeta* meta = input_meta(spec.name)) {
     if (!meta->strided)
       refuse(ErrorCode::kUnsupportedModel, "sparse inputs cannot be compiled", format("input '{}'", spec.name));
+    if (meta->complex)
+      refuse(ErrorCode::kUnsupportedModel, "it is of complex numbers", format("input '{}'", spec.name),
+             "take torch.view_as_real of it, and torch.view_as_complex in the model");
     Expr var = relay::make_var(spec.name, tensor_type(input_shape(spec.name, *meta), meta->dtype), span);
     add_input(spec.name, var);
     Value v = in_own_memory(Value(var), spec.name, InputSpec::kUser);
@@ -155,6 +158,7 @@ void Importer::add_weight(const InputSpec& spec, Scope& scope) {
     Expr var = relay::make_var(name, type, span);
     add_input(name, var);
     Value v = in_own_memory(Value(var), spec.target, spec.kind);
+    v.complex = meta && meta->complex;
     memories_.push_back(v.view);
     scope.values.emplace(spec.name, std::move(v));
     return;
@@ -175,6 +179,7 @@ void Importer::add_weight(const InputSpec& spec, Scope& scope) {
   } else {
     v = Value(relay::make_constant(it->second, span));
   }
+  v.complex = meta && meta->complex;
   v = in_own_memory(std::move(v), spec.target, spec.kind);
   memories_.push_back(v.view);
   scope.values.emplace(spec.name, std::move(v));

@@ -73,6 +73,7 @@ class Importer {
   Values wait(const Node& node, const NamedValues& arguments);
   std::optional<size_t> parts_of(const Node& node, const NamedValues& arguments);
   void describe(const Node& node, const NamedValues& arguments, Values* made);
+  std::optional<Values> shape_of_complex(const Node& node, const NamedValues& arguments);
   std::optional<Values> answered(const Node& node, const NamedValues& arguments);
   Values reshaped_in_place(const Node& node, const std::string& functional, const NamedValues& arguments, Scope& scope);
   void bind(const Node& node, Values made, Scope& scope);

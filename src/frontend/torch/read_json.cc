@@ -343,8 +343,12 @@ Result<T> guarded_read(Read&& read) try {
 
 TensorMeta read_tensor_meta(const json& meta) {
   TensorMeta out;
-  out.dtype = dtype_of(integer_of(member(meta, "dtype"), "dtype"));
+  const int64_t number = integer_of(member(meta, "dtype"), "dtype");
+  const std::optional<DataType> part = complex_part(number);
+  out.complex = part.has_value();
+  out.dtype = part ? *part : dtype_of(number);
   for (const json& size : list_of(member(meta, "sizes"), "sizes")) out.sizes.push_back(read_size(size));
+  if (out.complex) out.sizes.push_back({2, {}});
   if (out.sizes.size() > static_cast<size_t>(onnx::kMaxRank))
     throw Diagnostic(ErrorCode::kLimitExceeded, format("a tensor has {} dimensions", out.sizes.size()));
   constexpr int64_t kStrided = 7;

@@ -108,9 +108,6 @@ DataType dtype_of(int64_t number) {
     default:
       break;
   }
-  if (complex_part(number))
-    throw Diagnostic(ErrorCode::kUnsupportedModel, "the model has tensors of complex numbers", "",
-                     "export it with real and imaginary parts apart");
   malformed(format("{} is not an element type of the schema", number));
 }
 std::optional<DataType> complex_part(int64_t number) {

@@ -15,7 +15,8 @@ namespace tilewright::torch {
 namespace {
 
 constexpr const char* kTensorMark = "%";
-constexpr const char* kNumberMark = "#";  // marks a Python number, which ranks lowest in type promotion
+constexpr const char* kNumberMark = "#";   // marks a Python number, which ranks lowest in type promotion
+constexpr const char* kComplexMark = "~";  // marks pairs, the parts of complex numbers
 
 // Rebuilds the argument; what is not a literal becomes an operand.
 Argument argument_of(const Value& v, std::vector<Expr>* operands, std::vector<size_t>* numbers) {
@@ -28,9 +29,15 @@ Argument argument_of(const Value& v, std::vector<Expr>* operands, std::vector<si
       throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedOp, "a list whose length only a run knows")};
     case Value::kTensor:
     case Value::kNumber: {
-      if (v.complex)
-        throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedOp, "complex numbers whose sizes only a run knows")};
       const Tensor* t = NodeContext::known(v.expr);
+      if (v.kind == Value::kNumber && v.complex) {
+        if (!t)
+          throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedOp, "a complex number that only a run knows")};
+        a.kind = Argument::kComplex;
+        a.number = t->at_double(0);
+        a.imaginary = t->at_double(1);
+        return a;
+      }
       if (v.kind == Value::kNumber && t && t->size() == 1) {
         a.kind = t->dtype().is_float() ? Argument::kFloat : t->dtype().is_bool() ? Argument::kBool : Argument::kInt;
         a.number = t->at_double(0);
@@ -38,7 +45,8 @@ Argument argument_of(const Value& v, std::vector<Expr>* operands, std::vector<si
         return a;
       }
       a.kind = Argument::kValue;
-      a.text = format("{}{}", v.kind == Value::kNumber ? kNumberMark : kTensorMark, operands->size());
+      const char* mark = v.complex ? kComplexMark : v.kind == Value::kNumber ? kNumberMark : kTensorMark;
+      a.text = format("{}{}", mark, operands->size());
       if (v.kind == Value::kNumber) numbers->push_back(operands->size());
       operands->push_back(v.expr);
       return a;
@@ -76,7 +84,9 @@ Value value_of(const Argument& a, const std::vector<Expr>& operands) {
   if (a.text.size() < 2 || at >= operands.size())
     throw ConversionFailure{
         Diagnostic(ErrorCode::kBadArtifact, "a waiting node reads an operand that it does not have")};
-  return a.text.starts_with(kNumberMark) ? Value::number(operands[at]) : Value(operands[at]);
+  Value v = a.text.starts_with(kNumberMark) ? Value::number(operands[at]) : Value(operands[at]);
+  v.complex = a.text.starts_with(kComplexMark);
+  return v;
 }
 
 // Operators whose result is a Python number.
@@ -138,7 +148,8 @@ std::optional<Value> sample_of(const Value& v, const Sample& s) {
   for (int64_t i = 0; i < (like->rank < 0 ? s.rank : like->rank); ++i) {
     const auto at = static_cast<size_t>(i);
     const int64_t known = t ? t->shape[at].constant().value_or(-1) : at < like->sizes.size() ? like->sizes[at] : -1;
-    shape.emplace_back(known < 0 ? s.size : known);
+    const bool parts = v.complex && i + 1 == like->rank;
+    shape.emplace_back(parts ? 2 : known < 0 ? s.size : known);
   }
   out.expr = relay::make_var("sample", tensor_type(std::move(shape), like->dtype));
   return out;
@@ -352,7 +363,9 @@ void Importer::describe(const Node& node, const NamedValues& arguments, Values* 
                              Telling{{8, 1}, false}, Telling{{64, 1}, false}, Telling{{0, 2}, true},
                              Telling{{11, 3}, true}, Telling{{23, 5}, true}, Telling{{1009, 7}, true}})
       samples_of_sizes.push_back({{s.size, s.number, rank}, s.telling});
-  if (const auto stated = stated_likeness(node, arguments); stated && made->size() == 1) {
+  const bool complex =
+      std::any_of(arguments.begin(), arguments.end(), [](const auto& named) { return named.second.complex; });
+  if (const auto stated = stated_likeness(node, arguments); stated && made->size() == 1 && !complex) {
     made->front().like = stated;
     return;
   }
@@ -381,6 +394,8 @@ void Importer::describe(const Node& node, const NamedValues& arguments, Values* 
     if (like.size() == 1 && like[0].list) like = Values(*like[0].list);
     if (like.size() != made->size()) continue;
     for (size_t i = 0; i < like.size(); ++i) {
+      (*made)[i].complex = like[i].complex;
+      (*made)[i].packed = like[i].packed;
       if (note_likeness(like[i], described == 0, &(*made)[i].like)) continue;
       for (Value& v : *made) v.like.reset();
       return;
@@ -431,7 +446,7 @@ std::optional<Values> Importer::answered(const Node& node, const NamedValues& ar
       return Values{made_by("aten._shape_as_tensor.default", node, {arguments[0]})};
     return std::nullopt;
   }
-  if (op == "aten.dim") return Values{whole(like->rank)};
+  if (op == "aten.dim") return Values{whole(like->rank - (arguments[0].second.packed ? 1 : 0))};
   if (node.target == "aten.size.default" || node.target == "aten.size" || op == "prim.shape") {
     Values sizes;
     for (int64_t i = 0; i < like->rank; ++i)

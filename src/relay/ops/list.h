@@ -7,7 +7,7 @@
 #define TW_OP_FAMILIES(X) \
   /* tensor */ \
   X(broadcast) X(composed_arithmetic) X(composed_indexing) X(composed_like) X(composed_random) X(create) \
-  X(dynamic) X(einsum) X(elementwise) X(index) X(layout) X(reduce) X(slice) \
+  X(dynamic) X(eigenvalues) X(einsum) X(elementwise) X(index) X(layout) X(reduce) X(slice) \
   X(matrices) X(sort) X(transform) \
   /* nn */ \
   X(attention) X(batch_blocks) X(block_dense) X(composed_winograd) X(conv) X(dense) X(norm) \

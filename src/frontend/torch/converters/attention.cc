@@ -136,7 +136,9 @@ Values pack_sequence(NodeContext& c) {
   if (c.rank(x) < 2) c.fail_type("its input has no axes of time and sequences");
   if (c.flag("batch_first", false)) x = first_axes_exchanged(c, x);
   const Expr lengths = c.cast(c.tensor("lengths"), kInt64);
-  return {inside_lengths(c, x, lengths, 0), larger_ones(c, lengths, c.dims(x)[0])};
+  Value data(inside_lengths(c, x, lengths, 0));
+  data.packed = true;
+  return {data, larger_ones(c, lengths, c.dims(x)[0])};
 }
 Values pad_sequence(NodeContext& c) {
   Expr data = c.tensor("data");
@@ -261,11 +263,15 @@ Values with_effects(NodeContext& c) {
   constexpr std::string_view kSpace = "torch.ops.";
   std::string_view target = c.positional(1).text;
   if (target.starts_with(kSpace)) target.remove_prefix(kSpace.size());
+  if (!find_converter(target)) c.unsupported(format("the operator {}, whose effects count", target));
   Values out = c.aten(std::string(target), {c.arguments().begin() + 2, c.arguments().end()});
   out.insert(out.begin(), Value());
   out.resize(std::max(out.size(), c.output_count()));
   return out;
 }
+
+// What a model prints it does not print when it is compiled, as in TorchScript.
+Values nothing(NodeContext&) { return {Value()}; }
 
 // Programs have them from a run (data_sized.cc).
 Values nms(NodeContext&) {
@@ -296,6 +302,7 @@ constexpr ConverterEntry kTable[] = {
     {"higher_order.wrap_with_set_grad_enabled", wrapped},
     {"higher_order.wrap_with_autocast", wrapped},
     {"higher_order.with_effects", with_effects},
+    {"higher_order.print", nothing},
     {"torchvision.nms", nms},
     {"torchvision.roi_align", roi_align},
 };

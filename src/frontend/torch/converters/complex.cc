@@ -39,6 +39,7 @@ Value joined(NodeContext& c, Expr real, Expr imaginary) {
   const auto rank = static_cast<int64_t>(shape.size());
   return as_complex(c.concat({c.expand(real, rank), c.expand(imaginary, rank)}, rank));
 }
+Expr zeros_of(NodeContext& c, const Expr& e) { return c.broadcast_to(c.zero_like(e), c.dims(e)); }
 
 namespace {
 
@@ -381,6 +382,7 @@ constexpr ConverterEntry kOfComplex[] = {
     {"aten.ones", made_of_parts},
     {"aten.empty", made_of_parts},
     {"aten.full", made_of_parts},
+    {"aten.eye", made_of_parts},
     {"aten.scalar_tensor", made_of_parts},
     {"aten._to_copy", converted},
     {"aten.to", converted},
@@ -395,7 +397,8 @@ std::span<const ConverterEntry> complex_converters() { return complex::kTable; }
 
 const ConverterEntry* find_complex_converter(std::string_view target) {
   for (const auto table :
-       {complex_converters(), fourier_converters(), std::span<const ConverterEntry>(complex::kOfComplex)})
+       {complex_converters(), fourier_converters(), converters_of_complex_functions(), complex_matrices_converters(),
+        converters_of_complex_matrices(), std::span<const ConverterEntry>(complex::kOfComplex)})
     for (const ConverterEntry& entry : table)
       if (without_overload(target) == entry.target) return &entry;
   return nullptr;

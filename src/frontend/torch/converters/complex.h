@@ -14,5 +14,15 @@ int64_t axes_of(NodeContext& c, const Value& v);
 Parts parts_of(NodeContext& c, const Value& v);
 // A complex tensor from its parts; a missing part is zero.
 Value joined(NodeContext& c, Expr real, Expr imaginary);
+// Zeros of the tensor's own shape.
+Expr zeros_of(NodeContext& c, const Expr& e);
 
 }  // namespace tilewright::torch::complex
+
+namespace tilewright::torch {
+
+// What complex operands are converted by beside the tables of complex.cc.
+std::span<const ConverterEntry> converters_of_complex_functions();
+std::span<const ConverterEntry> converters_of_complex_matrices();
+
+}  // namespace tilewright::torch

@@ -139,7 +139,7 @@ Values kth_value(NodeContext& c) {
 // ---- bags of embeddings
 
 // Sums, means or maxima of the rows that each bag names; bags are given by where they begin. The further results are
-// read by training only.
+// the bag of each row, the numbers of rows in bags, and which rows the maxima are from.
 Values embedding_bag(NodeContext& c) {
   const Expr table = c.tensor("weight"), indices = c.cast(c.tensor("indices"), kInt64),
              starts = c.cast(c.tensor("offsets"), kInt64);
@@ -160,17 +160,24 @@ Values embedding_bag(NodeContext& c) {
         {belongs,
          c.expand(c.call("not_equal", {indices, c.scalar(static_cast<double>(c.integer("padding_idx")), kInt64)}), 0)});
   const DataType dtype = c.dtype(table);
+  const Expr begun = c.cast(c.call("greater_equal", {place, from}), kInt64);
+  const Expr bag = c.sub(c.reduce("sum", begun, {0}, false), c.scalar(1, kInt64));
+  const Expr count_of_rows = c.reduce("sum", c.cast(belongs, kInt64), {1}, false);
   if (mode == 2) {
     const Expr low = c.scalar(-HUGE_VAL, dtype);
-    const Expr most = c.reduce("max", c.where(c.expand(belongs, 2), c.expand(rows, 0), low), {1}, false);
-    return {c.where(c.expand(c.reduce("any", belongs, {1}, false), 1), most, c.scalar(0, dtype))};
+    const Value kept(c.where(c.expand(belongs, 2), c.expand(rows, 0), low));
+    const Values most = c.aten("aten.max.dim", {{"self", kept}, {"dim", whole(1)}});
+    const Expr any = c.expand(c.reduce("any", belongs, {1}, false), 1);
+    return {c.where(any, most.at(0).expr, c.scalar(0, dtype)), bag, count_of_rows,
+            along(c, indices, most.at(1).expr, 0)};
   }
   Expr weights = c.cast(belongs, dtype);
   if (c.has("per_sample_weights")) weights = c.mul(weights, c.expand(c.tensor("per_sample_weights"), 0));
   const Expr sums = c.aten("aten.mm.default", {{"self", weights}, {"mat2", rows}}).at(0).expr;
-  if (mode == 0) return {sums};
+  const Expr none = c.zero_like(count_of_rows);
+  if (mode == 0) return {sums, bag, count_of_rows, none};
   const Expr sizes = c.reduce("sum", c.cast(belongs, dtype), {1}, true);
-  return {c.div(sums, c.call("maximum", {sizes, c.scalar(1, dtype)}))};
+  return {c.div(sums, c.call("maximum", {sizes, c.scalar(1, dtype)})), bag, count_of_rows, none};
 }
 
 // ---- numbers

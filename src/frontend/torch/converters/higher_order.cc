@@ -41,6 +41,7 @@ std::string numbered(const char* what, size_t i) { return format("{}{}", what, i
 struct Loop {
   std::shared_ptr<const Graph> body;
   size_t carried = 0, sliced = 0, more = 0;
+  bool keeps_first = false;  // the lists of what is made begin with the first carried values
 };
 
 // One step: (step, carried...) -> (true, carried...). What else the body makes is appended to the lists around it.
@@ -86,8 +87,11 @@ std::shared_ptr<const Graph> graph_of_loop(const Loop& loop, const std::string& 
   for (size_t i = 0; i < loop.sliced; ++i) all->inputs.push_back(named(numbered("sliced", i)));
   for (size_t i = 0; i < loop.more; ++i) all->inputs.push_back(named(numbered("more", i)));
   all->nodes.push_back({"aten.size.int", label, {{"self", named("sliced0")}, {"dim", number(0)}}, {named("length")}});
-  for (size_t i = loop.carried; i < results; ++i)
-    all->nodes.push_back({"prim.ListConstruct", label, {}, {named(numbered("list", i))}});
+  for (size_t i = loop.carried; i < results; ++i) {
+    Node list{"prim.ListConstruct", label, {}, {named(numbered("list", i))}};
+    if (loop.keeps_first) list.inputs.push_back({"", named(numbered("first", i - loop.carried))});
+    all->nodes.push_back(std::move(list));
+  }
   Node steps;
   steps.target = "prim.Loop";
   steps.name = label;
@@ -113,9 +117,9 @@ std::shared_ptr<const Graph> graph_of_loop(const Loop& loop, const std::string& 
 }
 
 Values looped(NodeContext& c, std::shared_ptr<const Graph> body, Values carried, const Values& sliced,
-              const Values& more) {
+              const Values& more, bool keeps_first = false) {
   if (sliced.empty()) c.unsupported("a loop over nothing");
-  const Loop loop{std::move(body), carried.size(), sliced.size(), more.size()};
+  const Loop loop{std::move(body), carried.size(), sliced.size(), more.size(), keeps_first};
   if (loop.body->outputs.size() < carried.size()) c.fail("its graph does not fit it");
   Values arguments = std::move(carried);
   arguments.insert(arguments.end(), sliced.begin(), sliced.end());
@@ -127,6 +131,48 @@ Values looped(NodeContext& c, std::shared_ptr<const Graph> body, Values carried,
 Values scan(NodeContext& c) { return looped(c, graph_of(c, c.positional(0)), items(c, 1), items(c, 2), items(c, 3)); }
 // (graph, sliced tensors, further arguments)
 Values map(NodeContext& c) { return looped(c, graph_of(c, c.positional(0)), {}, items(c, 1), items(c, 2)); }
+
+// (graph of elements, tensors, further arguments): rows 0 to i of the tensors combined, for each i. By doubling where
+// their number is known: after step k each row is combined with the 2^k - 1 before it. By a loop elsewhere.
+Values associative_scan(NodeContext& c) {
+  Importer& importer = importer_of(c);
+  const std::shared_ptr<const Graph> combine = graph_of(c, c.positional(0));
+  Values all = items(c, 1);
+  const Values more = items(c, 2);
+  if (all.empty() || combine->outputs.size() != all.size()) c.fail("its graph does not fit it");
+  auto made = [&](const char* target, const NamedValues& arguments) {
+    return importer.made_by(target, c.node(), arguments);
+  };
+  auto rows = [&](const Value& v, const Value& from, const Value& to) {
+    return made("aten.slice.Tensor", {{"self", v}, {"dim", whole(0)}, {"start", from}, {"end", to}});
+  };
+  const auto like = known_of(all[0]);
+  const int64_t length = like && !like->sizes.empty() ? like->sizes[0] : -1;
+  if (length < 0) {
+    auto step = std::make_shared<Graph>(*combine);
+    step->outputs.insert(step->outputs.end(), combine->outputs.begin(), combine->outputs.end());
+    Values first, others;
+    for (const Value& v : all) {
+      first.push_back(made("aten.select.int", {{"self", v}, {"dim", whole(0)}, {"index", whole(0)}}));
+      others.push_back(rows(v, whole(1), whole(INT64_MAX)));
+    }
+    Values out = looped(c, std::move(step), std::move(first), others, more, true);
+    out.erase(out.begin(), out.begin() + static_cast<int64_t>(all.size()));
+    return out;
+  }
+  for (int64_t apart = 1; apart < length; apart *= 2) {
+    Values arguments;
+    for (const Value& v : all) arguments.push_back(rows(v, whole(0), whole(length - apart)));
+    for (const Value& v : all) arguments.push_back(rows(v, whole(apart), whole(length)));
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Values later = importer.import_made(combine, std::move(arguments));
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] =
+          made("aten.cat.default",
+               {{"tensors", Value::of_list({rows(all[i], whole(0), whole(apart)), later.at(i)})}, {"dim", whole(0)}});
+  }
+  return all;
+}
 
 // ---- attention with scores changed by a graph
 
@@ -203,6 +249,7 @@ constexpr ConverterEntry kTable[] = {
     {"higher_order.scan", scan},
     {"higher_order.map_impl", map},
     {"higher_order.map", map},
+    {"higher_order.associative_scan", associative_scan},
     {"higher_order.flex_attention", flex_attention},
 };
 

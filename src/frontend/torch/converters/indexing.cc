@@ -33,7 +33,15 @@ Expr gathered(NodeContext& c, const Expr& x, const Expr& index, int64_t dim) {
 }
 Values gather(NodeContext& c) { return {gathered(c, c.tensor("self"), c.tensor("index"), c.integer("dim"))}; }
 Values take_along_dim(NodeContext& c) {
-  if (c.has("dim")) return {gathered(c, c.tensor("self"), c.tensor("indices"), c.integer("dim"))};
+  if (c.has("dim")) {  // the other axes have common sizes
+    Expr x = c.tensor("self"), indices = c.tensor("indices");
+    const auto axis = static_cast<size_t>(c.dim(c.integer("dim"), c.rank(x)));
+    Ints from = c.dims(x), to = c.dims(indices);
+    if (from.size() != to.size() || from.empty()) return {gathered(c, x, indices, c.integer("dim"))};
+    for (size_t i = 0; i < from.size(); ++i)
+      if (i != axis) from[i] = to[i] = from[i] == 1 ? to[i] : from[i];
+    return {gathered(c, c.broadcast_to(x, from), c.broadcast_to(indices, to), static_cast<int64_t>(axis))};
+  }
   return {gathered(c, c.reshaped(c.tensor("self"), {-1}), c.reshaped(c.tensor("indices"), {-1}), 0)};
 }
 

@@ -19,6 +19,11 @@ Expr product_of(NodeContext& c, const Expr& a, const Expr& b) {
   return c.onnx("MatMul", 13, {a, b}, {})[0];
 }
 
+// Of bytes, in int32.
+Values product_of_bytes(NodeContext& c) {
+  return {product_of(c, c.cast(c.tensor("self"), kInt32), c.cast(c.tensor("mat2"), kInt32))};
+}
+
 // x (..., K) times the transpose of a weight (N, K), the layout that nn.dense takes.
 Expr dense(NodeContext& c, const Expr& x, const Expr& weight) {
   if (c.rank(weight) == 1) return product_of(c, x, weight);
@@ -97,6 +102,7 @@ Values trilinear(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTable[] = {
+    {"aten._int_mm", product_of_bytes},
     {"aten.linear", linear},
     {"aten.matmul", matmul},
     {"aten.linalg_matmul", matmul},

@@ -204,6 +204,27 @@ Values multi_margin(NodeContext& c) {
   const Expr sum = c.div(c.reduce("sum", each, {1}, false), number(c, static_cast<double>(classes), each));
   return reduced(c, alone ? c.reshape(sum, {}) : sum);
 }
+// Each sample's targets are the classes before the first -1; all others lie a margin below each of them.
+Values multilabel_margin(NodeContext& c) {
+  Expr x = c.real(c.tensor("self")), target = c.cast(c.tensor("target"), kInt64);
+  const bool alone = c.rank(x) == 1;
+  if (alone) x = c.expand(x, 0), target = c.expand(target, 0);
+  const int64_t classes = c.dims(x).at(1);
+  const Expr zero = c.scalar(0, kInt64);
+  const Expr ended = c.cast(c.call("less", {target, zero}), kInt64);
+  const Expr ends = c.one_of("aten.cumsum.default", {{"self", Value(ended)}, {"dim", whole(1)}});
+  const Expr named = c.call("equal", {ends, zero});  // (samples, targets)
+  const Expr is_class =
+      c.call("logical_and", {c.expand(named, 2), c.call("equal", {c.expand(target, 2), c.counting(classes)})});
+  const Expr is_target = c.reduce("any", is_class, {1}, false);  // (samples, classes)
+  const Expr own = c.call("gather", {x, c.call("maximum", {target, zero})},
+                          make_attrs<relay::GatherAttrs>([](auto& a) { a.axis = 1; }));
+  const Expr below = positive_part(c, c.sub(number(c, 1, x), c.sub(c.expand(own, 2), c.expand(x, 1))));
+  const Expr counts = c.call("logical_and", {c.expand(named, 2), c.call("logical_not", {c.expand(is_target, 1)})});
+  const Expr sum = c.reduce("sum", c.where(counts, below, number(c, 0, below)), {1, 2}, false);
+  const Expr each = c.div(sum, number(c, static_cast<double>(classes), sum));
+  return reduced(c, alone ? c.reshape(each, {}) : each);
+}
 Values poisson(NodeContext& c) {
   const Expr x = c.real(c.tensor("input")), t = c.real(c.tensor("target"));
   Expr each = c.flag("log_input", true)
@@ -247,6 +268,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.hinge_embedding_loss", hinge_embedding},
     {"aten.cosine_embedding_loss", cosine_embedding},
     {"aten.multi_margin_loss", multi_margin},
+    {"aten.multilabel_margin_loss", multilabel_margin},
     {"aten.poisson_nll_loss", poisson},
     {"aten.cdist", distances},
     {"aten._cdist_forward", distances},

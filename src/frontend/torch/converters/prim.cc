@@ -231,19 +231,17 @@ Values device_of(NodeContext&) {
 // Of a device: there is one.
 Values kind_of_device(NodeContext&) { return {Value::of_text("cpu")}; }
 Values number_of_device(NodeContext&) { return {Value()}; }
-Values layout_of(NodeContext&) {
-  Value v;
-  v.kind = Value::kOption;
-  v.option = 7;  // strided
-  return {v};
-}
+Values layout_of(NodeContext&) { return {whole(0)}; }  // strided, as TorchScript numbers layouts
 Values shape_of(NodeContext& c) {
   Values out;
   for (int64_t d : c.dims(looked_at(c))) out.push_back(whole(d));
   return {Value::of_list(std::move(out))};
 }
 Values shape_tensor(NodeContext& c) { return {Value(c.ints_constant(c.dims(looked_at(c))))}; }
-Values axis_count(NodeContext& c) { return {whole(c.rank(looked_at(c)))}; }
+Values axis_count(NodeContext& c) {
+  const Expr e = looked_at(c);
+  return {whole(c.rank(e) - (c.positional(0).packed ? 1 : 0))};
+}
 Values is_real(NodeContext& c) { return {truth(c.dtype(looked_at(c)).is_float())}; }
 Values never(NodeContext&) { return {truth(false)}; }
 Values always(NodeContext&) { return {truth(true)}; }

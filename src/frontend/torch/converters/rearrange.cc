@@ -186,7 +186,60 @@ Values scaled_by_powers(NodeContext& c) {
   return {c.mul(c.as_tensor(c.value("self"), dtype), power)};
 }
 
+// Tensors of other lengths as rows of one, filled up behind (or before) their ends.
+Values padded_rows(NodeContext& c) {
+  const std::vector<Expr> rows = c.tensors("sequences");
+  if (rows.empty()) c.fail("it has no sequences");
+  int64_t longest = 0;
+  for (const Expr& row : rows) longest = std::max(longest, c.dims(row).at(0));
+  std::vector<Expr> out;
+  for (const Expr& row : rows) {
+    Ints rest = c.dims(row);
+    rest[0] = longest - rest[0];
+    const Expr fill = c.broadcast_to(c.scalar(c.number("padding_value", 0), c.dtype(row)), rest);
+    const bool before = c.text("padding_side", "right") == "left";
+    const Expr whole_row = rest[0] == 0 ? row : before ? c.concat({fill, row}, 0) : c.concat({row, fill}, 0);
+    out.push_back(c.expand(whole_row, c.flag("batch_first", false) ? 0 : 1));
+  }
+  return {c.concat(std::move(out), c.flag("batch_first", false) ? 0 : 1)};
+}
+
+// ---- sparse tensors, which are dense here: sums of the values at each place
+
+Values sparse_as_dense(NodeContext& c) {
+  const Expr indices = c.tensor("indices"), values = c.tensor("values");
+  Values places;
+  for (int64_t i = 0; i < c.dims(indices).at(0); ++i)
+    places.emplace_back(c.squeeze(c.slice(indices, 0, i, i + 1), {0}));
+  if (!c.has("size")) c.unsupported("a sparse tensor without sizes");
+  const Expr nothing = c.zeros(c.dtype(values), c.ints("size"));
+  return c.aten("aten.index_put.default",
+                {{"self", Value(nothing)},
+                 {"indices", Value::of_list(std::move(places))},
+                 {"values", Value(values)},
+                 {"accumulate", Value::number(c.constant_of(Tensor::scalar<bool>(kBool, true)))}});
+}
+Values already_dense(NodeContext& c) { return {c.positional(0)}; }
+Values sparse_product(NodeContext& c) {
+  return {c.one_of("aten.mm.default", {{"self", c.positional(0)}, {"mat2", c.positional(1)}})};
+}
+Values sparse_sum_and_product(NodeContext& c) {
+  NamedValues arguments = {{"self", c.positional(0)}, {"mat1", c.positional(1)}, {"mat2", c.positional(2)}};
+  for (const char* name : {"beta", "alpha"})
+    if (c.has(name)) arguments.emplace_back(name, c.value(name));
+  return c.aten("aten.addmm.default", std::move(arguments));
+}
+
 constexpr ConverterEntry kTable[] = {
+    {"aten.pad_sequence", padded_rows},
+    {"aten.sparse_coo_tensor", sparse_as_dense},
+    {"aten._sparse_coo_tensor_unsafe", sparse_as_dense},
+    {"aten._sparse_coo_tensor_with_dims_and_tensors", sparse_as_dense},
+    {"aten.coalesce", already_dense},
+    {"aten._coalesce", already_dense},
+    {"aten.to_dense", already_dense},
+    {"aten._sparse_mm", sparse_product},
+    {"aten._sparse_addmm", sparse_sum_and_product},
     {"aten.diag", diag},
     {"aten.block_diag", block_diag},
     {"aten.fill_diagonal", fill_diagonal},

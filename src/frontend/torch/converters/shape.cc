@@ -272,15 +272,11 @@ Values slice_scatter(NodeContext& c) {
                  make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }))};
 }
 
-// Elements by their places in memory, whatever the tensor shows of it.
-Values as_strided(NodeContext& c) {
-  const View* view = c.value("self").view.get();
-  if (view && !c.has("storage_offset") && !begins_its_memory(*view))
-    c.unsupported("places in memory behind the first of what it shows");
-  const Expr x = view ? view->memory->whole : c.tensor("self");
+// Where the elements of a view by strides stand in memory.
+Ints places_in_memory(NodeContext& c, int64_t elements) {
   const Ints size = c.ints("size"), stride = c.ints("stride");
   if (size.size() != stride.size()) c.fail("it has not as many strides as sizes");
-  const int64_t count = c.product(size), elements = c.product(c.dims(x));
+  const int64_t count = c.product(size);
   if (count > (int64_t{1} << 24)) c.unsupported(format("{} places in memory", count));
   Ints places = {c.integer("storage_offset", 0)};
   for (size_t i = 0; i < size.size(); ++i) {
@@ -289,15 +285,43 @@ Values as_strided(NodeContext& c) {
       for (int64_t k = 0; k < size[i]; ++k) longer.push_back(at + k * stride[i]);
     places = std::move(longer);
   }
-  bool in_order = count == elements;
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i] < 0 || places[i] >= elements) c.fail("it shows memory outside of its tensor");
-    in_order = in_order && places[i] == static_cast<int64_t>(i);
-  }
+  for (const int64_t at : places)
+    if (at < 0 || at >= elements) c.fail("it shows memory outside of its tensor");
+  return places;
+}
+// Elements by their places in memory, whatever the tensor shows of it.
+Values as_strided(NodeContext& c) {
+  const View* view = c.value("self").view.get();
+  if (view && !c.has("storage_offset") && !begins_its_memory(*view))
+    c.unsupported("places in memory behind the first of what it shows");
+  const Expr x = view ? view->memory->whole : c.tensor("self");
+  const Ints size = c.ints("size");
+  const int64_t elements = c.product(c.dims(x));
+  const Ints places = places_in_memory(c, elements);
+  bool in_order = static_cast<int64_t>(places.size()) == elements;
+  for (size_t i = 0; i < places.size(); ++i) in_order = in_order && places[i] == static_cast<int64_t>(i);
   if (in_order) return {c.reshaped(x, size)};
   const Expr flat = c.call("take", {c.reshaped(x, {-1}), c.ints_constant(places)},
                            make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
   return {c.reshaped(flat, size)};
+}
+
+// The tensor with what such a view shows replaced.
+Values as_strided_scatter(NodeContext& c) {
+  const Expr x = c.tensor("self"), source = c.cast(c.tensor("src"), c.dtype(x));
+  const Ints places = places_in_memory(c, c.product(c.dims(x)));
+  if (places.empty()) return {x};
+  const Expr flat = c.call("scatter_elements", {c.reshaped(x, {-1}), c.ints_constant(places), c.reshaped(source, {-1})},
+                           make_attrs<relay::ScatterElementsAttrs>([](auto& a) { a.axis = 0; }));
+  return {c.reshaped(flat, c.dims(x))};
+}
+// The same by PyTorch's older names of the arguments.
+Values prims_as_strided_scatter(NodeContext& c) {
+  NamedValues arguments;
+  constexpr const char* kNames[] = {"self", "src", "size", "stride", "storage_offset"};
+  for (size_t i = 0; i < c.argument_count() && i < std::size(kNames); ++i)
+    arguments.emplace_back(kNames[i], c.positional(i));
+  return c.aten("aten.as_strided_scatter.default", std::move(arguments));
 }
 
 Values sym_size(NodeContext& c) {
@@ -373,6 +397,8 @@ constexpr ConverterEntry kTable[] = {
     {"aten.select_scatter", select_scatter},
     {"aten.slice_scatter", slice_scatter},
     {"aten.as_strided", as_strided},
+    {"aten.as_strided_scatter", as_strided_scatter},
+    {"prims.as_strided_scatter", prims_as_strided_scatter},
     {"aten.sym_size", sym_size},
     {"aten.size", sym_size},
     {"aten.sym_numel", numel},

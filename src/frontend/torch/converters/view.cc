@@ -307,6 +307,7 @@ constexpr ConverterEntry kTable[] = {
     {"aten.t_copy", t},
     {"aten.mT", last_two},
     {"aten.adjoint", last_two},
+    {"aten.mH", last_two},
     {"aten.numpy_T", all_axes},
     {"aten.movedim", movedim},
     {"aten.moveaxis", movedim},

@@ -268,7 +268,7 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("asinh", "Inverse hyperbolic sine. Floats.", kFloats, std::asinh, 40)
   TW_UNARY("atan", "Arc tangent in radians. Floats.", kFloats, std::atan, 40)
   TW_UNARY("atanh", "Inverse hyperbolic tangent. Floats.", kFloats, std::atanh, 40)
-  TW_UNARY("ceil", "The least integer not below x.", kNumbers, std::ceil, 0)
+  TW_UNARY("ceil", "The least integer not below x.", kNumbers, std::ceil, 0, .rounds = true)
   TW_UNARY("cos", "Cosine of radians. Floats.", kFloats, std::cos, 40)
   TW_UNARY("cosh", "Hyperbolic cosine. Floats.", kFloats, std::cosh, 40)
   TW_UNARY("erf", "The error function. Floats.", kFloats, std::erf, 40, .keeps_finite = true, .fast_form = "fast_erf")
@@ -278,13 +278,14 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("fast_erf", "The error function, approximated. Floats.", kFloats, std::erf, 40)
   TW_UNARY("fast_exp", "e to the power x, approximated. Floats.", kFloats, std::exp, 40)
   TW_UNARY("fast_tanh", "Hyperbolic tangent, approximated. Floats.", kFloats, std::tanh, 40)
-  TW_UNARY("floor", "The greatest integer not above x.", kNumbers, std::floor, 0)
+  TW_UNARY("floor", "The greatest integer not above x.", kNumbers, std::floor, 0, .rounds = true)
   TW_UNARY("log", "Natural logarithm. Floats.", kFloats, std::log, 40)
   TW_UNARY("log10", "Decimal logarithm. Floats.", kFloats, std::log10, 40)
   TW_UNARY("log1p", "log(1 + x), accurate for small x, too (ours). Floats.", kFloats, std::log1p, 40)
   TW_UNARY("log2", "Binary logarithm. Floats.", kFloats, std::log2, 40)
-  TW_UNARY("nearbyint", "The nearest integer, halves to even (IEEE and ONNX; ours).", kNumbers, half_even, 0)
-  TW_UNARY("round", "The nearest integer, halves away from zero.", kNumbers, half_away, 0)
+  TW_UNARY("nearbyint", "The nearest integer, halves to even (IEEE and ONNX; ours).", kNumbers, half_even, 0,
+           .rounds = true)
+  TW_UNARY("round", "The nearest integer, halves away from zero.", kNumbers, half_away, 0, .rounds = true)
   TW_UNARY("rsqrt", "1 / sqrt(x). Floats.", kFloats, rsqrt, 20)
   TW_UNARY("sigmoid", "1 / (1 + exp(-x)). Floats.", kFloats, sigmoid, 40, .narrowing = Narrowing::kFollows,
            .keeps_finite = true)
@@ -294,7 +295,7 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("tan", "Tangent of radians. Floats.", kFloats, std::tan, 40)
   TW_UNARY("tanh", "Hyperbolic tangent. Floats.", kFloats, std::tanh, 40, .narrowing = Narrowing::kFollows,
            .keeps_finite = true, .fast_form = "fast_tanh")
-  TW_UNARY("trunc", "x rounded towards zero.", kNumbers, std::trunc, 0)
+  TW_UNARY("trunc", "x rounded towards zero.", kNumbers, std::trunc, 0, .rounds = true)
 #undef TW_UNARY
   ops.push_back(unary("abs", "Absolute value (the most negative integer wraps).", same_type<kNumbers>,
                       eval_unary<std::fabs, 0, int_abs>)
