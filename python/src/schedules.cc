@@ -175,6 +175,26 @@ void bind_tensors(nb::module_& m) {
                    [](const Operation& self) { return self->scan ? wrap_iter(self->scan->axis) : nb::none(); })
       .def_prop_ro("_body",
                    [](const Operation& self) { return self->external ? wrap_stmt(self->external->body) : nb::none(); })
+      .def_prop_ro("_buffers",  // of statements: those that stand for the inputs, and for the outputs
+                   [](const Operation& self) {
+                     nb::list ins, outs;
+                     if (self->external) {
+                       for (const tir::Array& a : self->external->input_arrays) ins.append(loop_instance("Array", a));
+                       for (const tir::Array& a : self->external->output_arrays) outs.append(loop_instance("Array", a));
+                     }
+                     return nb::make_tuple(ins, outs);
+                   })
+      .def_prop_ro("_recurrence",  // of a scan: init, update and state
+                   [](const Operation& self) {
+                     nb::list out;
+                     if (!self->scan) return out;
+                     for (const auto* part : {&self->scan->init, &self->scan->update, &self->scan->state}) {
+                       nb::list tensors;
+                       for (const Tensor& t : *part) tensors.append(wrap_tensor(t));
+                       out.append(tensors);
+                     }
+                     return out;
+                   })
       .def_prop_ro("num_outputs", [](const Operation& self) { return self->dtypes.size(); })
       .def("output",
            [](const Operation& self, size_t index) {

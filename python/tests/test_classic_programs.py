@@ -12,7 +12,7 @@ import traceback
 import tilewright.as_tvm  # noqa: F401  makes `import tvm` mean Tilewright
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "classic_programs")
-AT_LEAST = 7858  # programs; the suite may only grow
+AT_LEAST = 7911  # programs; the suite may only grow
 
 
 def failure(error):

@@ -427,13 +427,15 @@ class Ccompiler(unittest.TestCase):
 
 class Vendors(unittest.TestCase):
     def test_what_is_not_here_says_so(self):
-        from tilewright.classic.relay.op.contrib import arm_compute_lib, ethosn, ethosu, tensorrt
+        from tilewright.classic.relay.op.contrib import arm_compute_lib, ethosn, tensorrt, vitis_ai
         self.assertFalse(tensorrt.is_tensorrt_runtime_enabled() or arm_compute_lib.is_arm_compute_runtime_enabled())
         self.assertEqual((ethosn.ethosn_available(), ethosn.ethosn_api_version()), (ethosn.Available.UNAVAILABLE, ""))
         x = relay.var("x", shape=(2, 2))
         mod = tw.IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.sigmoid(x))))
-        with self.assertRaisesRegex(NotImplementedError, "what the Ethos-U runs is not known here"):
-            ethosu.partition_for_ethosu(mod)
+        with self.assertRaisesRegex(ValueError, "name it, dpu="):
+            vitis_ai.partition_for_vitis_ai(mod)
+        with self.assertRaisesRegex(NotImplementedError, "what Xilinx's accelerators runs is not known here"):
+            vitis_ai.partition_for_vitis_ai(mod, dpu="DPUCZDX8G-zcu104")
         with self.assertRaisesRegex(tw.TVMError, "external code generator 'tensorrt'.*relay.ext.tensorrt"):
             relay.build(tensorrt.partition_for_tensorrt(mod), "llvm")
 
@@ -485,12 +487,56 @@ class Vendors(unittest.TestCase):
         self.assertEqual(self.regions(cmsisnn.partition_for_cmsisnn(mod)), [("cmsis-nn", ["qnn_add", "qnn_conv2d", "qnn_max_pool2d"])])
         self.assertEqual(self.regions(ethosn.partition_for_ethosn(mod)), [("ethos-n", ["qnn_conv2d"]), ("ethos-n", []), ("ethos-n", [])])
 
+    def test_what_the_ethos_u_runs(self):
+        from tilewright.classic.relay.op.contrib import ethosu, get_pattern_table
+        zero, scale = relay.const(np.int32(0)), relay.const(np.float32(0.1))
+
+        def regions(body, *inputs):
+            return self.regions(ethosu.partition_for_ethosu(tw.IRModule.from_expr(relay.Function(list(inputs), body))))
+
+        def byte(*shape, name="x", dtype="int8"):
+            return relay.var(name, shape=shape, dtype=dtype)
+
+        def conv(x, stride=1, pad=1, groups=1, padded=None):
+            channels, kernel = (8, self.constant(3, 3, 4, 8, dtype="int8")) if groups == 1 else (4, self.constant(3, 3, 4, 1, dtype="int8"))
+            if padded:
+                x = relay.nn.pad(x, ((0, 0), (padded, padded), (padded, padded), (0, 0)), pad_value=relay.const(np.int8(0)))
+            y = relay.qnn.op.conv2d(x, kernel, zero, zero, scale, scale, kernel_size=(3, 3), channels=channels, padding=(pad, pad), strides=(stride, stride), groups=groups, data_layout="NHWC",
+                                    kernel_layout="HWIO" if groups == 1 else "HWOI", out_dtype="int32")
+            return relay.qnn.op.requantize(relay.nn.bias_add(y, self.constant(channels, dtype="int32"), axis=3), scale, zero, scale, zero, out_dtype="int8")
+
+        def quantized(op, x):
+            return relay.qnn.op.quantize(op(relay.qnn.op.dequantize(x, scale, zero)), scale, zero, out_dtype="int8")
+        x, y = byte(1, 8, 8, 4), byte(1, 8, 8, 4, name="y")
+        # One after another they are one region.
+        net = relay.nn.max_pool2d(relay.clip(conv(x), 0, 100), (2, 2), (2, 2), layout="NHWC")
+        net = relay.qnn.op.add(net, net, scale, zero, scale, zero, scale, zero)
+        net = relay.reshape(quantized(relay.tanh, net), (1, 128))
+        self.assertEqual(regions(net, x), [("ethos-u", ["add", "max_pool2d", "qnn_conv2d", "reshape", "tanh"])])
+        for body, inputs, wanted in (
+                (conv(x, groups=4), [x], ["qnn_depthwise_conv2d"]), (conv(x, padded=2), [x], ["qnn_conv2d"]), (conv(x, stride=3), [x], ["qnn_conv2d"]),
+                (relay.cast(relay.nn.avg_pool2d(relay.cast(x, "int32"), (2, 2), (2, 2), layout="NHWC"), "int8"), [x], ["avg_pool2d"]),
+                (relay.qnn.op.mul(x, y, scale, zero, scale, zero, scale, zero), [x, y], ["mul"]), (relay.maximum(x, y), [x, y], ["max"]), (quantized(relay.sigmoid, x), [x], ["sigmoid"]),
+                (quantized(lambda v: relay.nn.leaky_relu(v, 0.1), x), [x], ["leaky_relu"]), (quantized(lambda v: relay.image.resize2d(v, (16, 16), layout="NHWC", method="nearest_neighbor",
+                                                                                             coordinate_transformation_mode="asymmetric"), x), [x], ["resize2d"]),
+                (relay.qnn.op.requantize(relay.mean(relay.cast(x, "int32"), axis=(1, 2), keepdims=True), scale, zero, scale, zero, out_dtype="int8"), [x], ["mean"]),
+                (relay.qnn.op.concatenate(relay.Tuple([x, y]), relay.Tuple([scale, scale]), relay.Tuple([zero, zero]), scale, zero, 3), [x, y], ["concat"]),
+                (relay.split(x, 2, axis=3).astuple(), [x], ["split"]), (relay.strided_slice(x, [0, 0, 0, 0], [1, 4, 4, 4]), [x], ["strided_slice"])):
+            self.assertEqual(regions(body, *inputs), [("ethos-u", wanted)])
+        # What it does not run stays: strides above three, two images, floats, five dimensions.
+        two, floats, deep = byte(2, 8, 8, 4), relay.var("f", shape=(1, 8, 8, 4)), byte(1, 2, 2, 2, 4)
+        for body, inputs in ((conv(x, stride=4), [x]), (conv(two), [two]), (relay.nn.max_pool2d(floats, (2, 2), layout="NHWC"), [floats]), (relay.maximum(deep, deep), [deep])):
+            self.assertEqual([kinds for _, kinds in regions(body, *inputs) if set(kinds) - {"requantize"}], [])
+        self.assertGreater(len(get_pattern_table("ethos-u")), 25)
+
     def test_a_generator_of_the_scripts_under_such_a_name(self):
         from tilewright.classic.relay.dataflow_pattern import is_op, wildcard
         from tilewright.classic.relay.op.contrib import register_pattern_table, vitis_ai
+        from tilewright.classic.relay.op.contrib import register
+        self.addCleanup(register._tables.pop, "vitis_ai")
         register_pattern_table("vitis_ai", [("vitis_ai.both", is_op("nn.relu")(is_op("sigmoid")(wildcard())))])
         x, w = relay.var("x", shape=(2, 2)), relay.var("w", shape=(2, 2))
-        parts = vitis_ai.partition_for_vitis_ai(tw.IRModule.from_expr(relay.Function([x, w], relay.exp(relay.nn.relu(relay.sigmoid(x + w))))), {"w": np.ones((2, 2), "float32")})
+        parts = vitis_ai.partition_for_vitis_ai(tw.IRModule.from_expr(relay.Function([x, w], relay.exp(relay.nn.relu(relay.sigmoid(x + w))))), {"w": np.ones((2, 2), "float32")}, dpu="mine")
         self.assertEqual(external_functions(parts), ["tvmgen_default_vitis_ai_main_0"])
         self.assertEqual([p.name_hint for p in parts["main"].params], ["x"])
         self.assertIn('Composite="vitis_ai.both"', parts.astext())

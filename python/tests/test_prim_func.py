@@ -106,7 +106,9 @@ class Scripts(unittest.TestCase):
 
     def test_refusals(self):
         head = "@T.prim_func\ndef f(A: T.Buffer[(8,), 'float32'], h: T.handle) -> None:\n"
-        for body, reason in (("    A[0] = 1.0", "match_buffer"), ("    H = T.match_buffer(h, (4,), 'float32')\n    try:\n        A[0] = 1.0\n    finally:\n        A[0] = 2.0", "Try"),
+        with self.assertRaisesRegex(tvm.TVMError, "what memory 'h' is"):
+            tvm.build(tvm.script.from_source(head + "    A[0] = 1.0"), target="llvm")
+        for body, reason in (("    H = T.match_buffer(h, (4,), 'float32')\n    try:\n        A[0] = 1.0\n    finally:\n        A[0] = 2.0", "Try"),
                              ("    H = T.match_buffer(h, (4,), 'float32')\n    A[0] = nobody[1]", "nobody"), ("    H = T.match_buffer(h, (4,), 'float32')\n    for i in A:\n        A[0] = 1.0", "loop"),
                              ("    H = T.match_buffer(h, (4,), 'float32')\n    A[0] = 1.0 +", "line"), ("    H = T.match_buffer(h, (4,), 'float32')\n    for i, j in T.grid(3):\n        A[0] = 1.0", "variables")):
             with self.assertRaisesRegex(ValueError, reason):

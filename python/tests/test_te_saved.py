@@ -77,6 +77,54 @@ class Saved(unittest.TestCase):
             tvm.ir.save_json(s)
 
 
+    def again(self, schedule, outputs, *values):
+        """The results of a schedule and of its copy from JSON, which has the same loops."""
+        out = []
+        for s in (schedule, tvm.ir.load_json(tvm.ir.save_json(schedule))):
+            inputs = [x.op.output(0) for x in s.stages if isinstance(x.op, te.PlaceholderOp) and x.op.name != "state"]
+            args = [*inputs, *(s.outputs[0].output(i) for i in range(s.outputs[0].num_outputs))]
+            out.append((str(tvm.lower(s, args, simple_mode=True)), run(s, args, *values, *(np.zeros(shape, dtype) for shape, dtype in outputs))[len(values):]))
+        self.assertEqual(out[0][0], out[1][0])
+        for first, second in zip(out[0][1], out[1][1]):
+            np.testing.assert_array_equal(first, second)
+        return out[0][1]
+
+    def test_scripts(self):
+        @te.hybrid.script
+        def outer(a, b):
+            c = output_tensor((a.shape[0], b.shape[0]), a.dtype)  # noqa: F821
+            most = allocate((1,), a.dtype)  # noqa: F821
+            for i in range(a.shape[0]):
+                most[0] = a[i]
+                for j in range(b.shape[0]):
+                    c[i, j] = most[0] * b[j]
+            return c
+        for n, m in ((12, 16), (te.size_var("n"), te.size_var("m"))):
+            a, b = te.placeholder((n,), name="a"), te.placeholder((m,), name="b")
+            c = outer(a, b)
+            d = te.compute(c.shape, lambda i, j: c[i, j] + 1, name="d")  # noqa: B023
+            s = te.create_schedule(d.op)
+            s[c].unroll(s[c].split(c.op.axis[0], 4)[1])
+            x, y = np.arange(12, dtype="float32"), np.arange(16, dtype="float32")
+            made, = self.again(s, [((12, 16), "float32")], x, y)
+            np.testing.assert_array_equal(made, np.outer(x, y) + 1)
+        op = tvm.ir.load_json(tvm.ir.save_json(c)).op
+        self.assertIsInstance(op, te.HybridOp)
+        self.assertEqual([v.var.name for v in op.axis], [v.var.name for v in c.op.axis])
+
+    def test_statements_and_recurrences(self):
+        a = te.placeholder((3, 5), name="a")
+        tvm.register_func("saved.negated", lambda x, y: tvm.nd.array(-x.numpy()).copyto(y), override=True)
+        b = te.extern((3, 5), [a], lambda ins, outs: tir.call_packed("saved.negated", ins[0], outs[0]), name="b")
+        x = np.arange(15, dtype="float32").reshape(3, 5)
+        made, = self.again(te.create_schedule(b.op), [((3, 5), "float32")], x)
+        np.testing.assert_array_equal(made, -x)
+        state, first = te.placeholder((3, 5), name="state"), te.compute((1, 5), lambda _, i: a[0, i], name="first")
+        update = te.compute((3, 5), lambda t, i: state[t - 1, i] + a[t, i], name="update")
+        made, = self.again(te.create_schedule(te.scan(first, update, state, inputs=[a], name="sums").op), [((3, 5), "float32")], x)
+        np.testing.assert_array_equal(made, np.cumsum(x, 0))
+
+
 class FewElements(unittest.TestCase):
     def setUp(self):
         draw = np.random.RandomState(3)

@@ -55,7 +55,8 @@ class SystemLib : public Module {
     for (const auto& module : imports()) {
       auto* library = static_cast<LibraryModule*>(module.get());
       const std::string& own = library->artifact()->plan().model_name;
-      if (own == name) return library->get_function("default");
+      if (own == name)  // a model; a library of functions has them by their names
+        if (FunctionRef model = TW_TRY(library->get_function("default"))) return model;
       names += (names.empty() ? "" : ", ") + own;
       if (!found) found = TW_TRY(library->get_function(name));
     }

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "te/block_parts.h"
+#include "te/views.h"
 #include "tir/walk.h"
 
 namespace tilewright::te {
@@ -119,6 +120,7 @@ Stmt guarded(const Stmt& s, const PrimExpr& condition) {
 }  // namespace
 
 BlockSchedule::BlockSchedule(tir::BlockFunction function) : function_(std::move(function)) {
+  function_.body = resolve_regions(function_.body);
   const auto* root = tir::as<BlockNode>(function_.body);
   if (!root || !root->axes.empty() || root->predicate)
     function_.body = make_node<BlockNode>("root", std::vector<tir::BlockAxis>(), PrimExpr(), Stmt(), function_.body,

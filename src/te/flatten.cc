@@ -35,16 +35,40 @@ std::vector<PrimExpr> bound_variables(const Stmt& s) {
   return out;
 }
 
+namespace {
+
+// An element of a view, from its bytes: the first has the lowest bits.
+PrimExpr from_bytes(const tir::Buffer& buffer, const PrimExpr& at, DataType type) {
+  if (type == kUInt8) return tir::load(buffer, at);
+  if (type.is_bool()) return tir::cast(type, tir::load(buffer, at));
+  const DataType word{TypeCode::kUInt, type.bits, 1};
+  PrimExpr out = tir::cast(word, tir::load(buffer, at));
+  for (int i = 1; i < type.bits / 8; ++i)
+    out = tir::binary(
+        tir::ExprKind::kBitOr, out,
+        tir::binary(tir::ExprKind::kShiftLeft, tir::cast(word, tir::load(buffer, at + i)), tir::make_int(8 * i, word)));
+  return type == word ? out : tir::reinterpret(type, out);
+}
+
+Stmt to_bytes(const tir::Buffer& buffer, const PrimExpr& at, const PrimExpr& value) {
+  const DataType type = value->dtype;
+  if (type.is_bool()) return tir::store(buffer, at, tir::cast(kUInt8, value));
+  const DataType word{TypeCode::kUInt, type.bits, 1};
+  const PrimExpr bits = tir::make_var("bits", word);
+  std::vector<Stmt> parts;
+  for (int i = 0; i < type.bits / 8; ++i) {
+    const PrimExpr shifted = i == 0 ? bits : tir::binary(tir::ExprKind::kShiftRight, bits, tir::make_int(8 * i, word));
+    parts.push_back(tir::store(buffer, at + i, tir::cast(kUInt8, shifted)));
+  }
+  return tir::let_stmt(bits, type == word ? value : tir::reinterpret(word, value), tir::seq(std::move(parts)));
+}
+
+}  // namespace
+
 Flatten::Flatten(Scopes& scopes, const std::vector<std::pair<PrimExpr, PrimExpr>>& sizes, std::string where,
                  Workspace workspace)
     : scopes_(scopes),
-      widening_([this](const tir::ReadNode& read, const std::vector<PrimExpr>&) -> PrimExpr {
-        tir::Buffer buffer;
-        PrimExpr at = address(read.source, read.name, read.indices, &buffer);
-        if (!at) return tir::make_const(read.dtype, 0);
-        if (read.dtype.lanes > 1 && at->dtype.lanes == 1) at = tir::ramp(at, 1, read.dtype.lanes);
-        return tir::load(buffer, at);
-      }),
+      widening_([this](const tir::ReadNode& read, const std::vector<PrimExpr>&) { return load(read); }),
       where_(std::move(where)),
       workspace_(std::move(workspace)) {
   for (const auto& [var, value] : sizes) widening_.bind(var, value);
@@ -93,10 +117,49 @@ PrimExpr Flatten::address(const Ref<Node>& source, const std::string& name, cons
   PrimExpr sum = at->offset;
   for (size_t d = 0; d < indices.size(); ++d) {
     const PrimExpr i = index_of(indices[d]);
-    sum = sum + (flat ? i : i * at->strides[d]);
+    if (at->element_bytes != 0 && i->dtype.lanes > 1) {  // an element is put together of its bytes
+      wrong(format("'{}', a view of '{}', is read or written by vectors", name, at->buffer->name),
+            "lower loops over views without vectorizing them");
+      return {};
+    }
+    const PrimExpr elements = flat ? i : i * at->strides[d];
+    sum = sum + (at->element_bytes > 1 ? elements * at->element_bytes : elements);
   }
   *buffer = at->buffer;
   return sum;
+}
+
+PrimExpr Flatten::load(const tir::ReadNode& n) {
+  tir::Buffer buffer;
+  PrimExpr at = address(n.source, n.name, n.indices, &buffer);
+  if (!at) return tir::make_const(n.dtype, 0);
+  if (placed(tir::array_of(n.source))->element_bytes != 0 && n.dtype.lanes == 1) return from_bytes(buffer, at, n.dtype);
+  if (n.dtype.lanes > 1 && at->dtype.lanes == 1) at = tir::ramp(at, 1, n.dtype.lanes);
+  return tir::load(buffer, at);
+}
+
+// A variable that is an address, and the array of its name.
+Stmt Flatten::view(const tir::LetStmtNode& n) {
+  const std::string& name = static_cast<const tir::VarNode&>(*n.var).name;
+  const View view = view_of(n);
+  if (view.element == nullptr)
+    return wrong(format("the variable '{}' is no address of memory that is known here", name));
+  tir::Buffer buffer;
+  const PrimExpr at = address(view.element->source, view.element->name, view.element->indices, &buffer);
+  if (!at) return tir::seq({});
+  addresses_[n.var.get()] = {at, buffer};
+  if (view.array == nullptr) return stmt(n.body);
+  const DataType type = view.array->dtype;
+  if (type != buffer->dtype && (buffer->dtype != kUInt8 || (type.bits % 8 != 0 && !type.is_bool())))
+    return wrong(
+        format("'{}' of {} is a view of '{}', which holds {}", name, type.str(), buffer->name, buffer->dtype.str()),
+        "views of another type are of memory of uint8");
+  std::vector<PrimExpr> dims;
+  for (const PrimExpr& d : view.array->shape) dims.push_back(index(d));
+  std::vector<PrimExpr> strides = compact_strides(dims, scopes_, nullptr);
+  place(tir::Array(view.array),
+        {buffer, std::move(strides), at, type == buffer->dtype ? 0 : static_cast<int>(type.bytes())});
+  return stmt(n.body);
 }
 
 Stmt Flatten::stmt(const Stmt& s) {
@@ -112,6 +175,7 @@ Stmt Flatten::stmt(const Stmt& s) {
     case tir::StmtKind::kLetStmt: {
       const auto& n = static_cast<const tir::LetStmtNode&>(*s);
       const DataType t = n.var->dtype;
+      if (t.code == TypeCode::kHandle) return view(n);
       if (!t.is_int() || t.lanes != 1 || t.bits < 32) {
         PrimExpr value = widening_.value(n.value);
         return tir::let_stmt(n.var, std::move(value), stmt(n.body));
@@ -198,6 +262,8 @@ Stmt Flatten::write_stmt(const tir::WriteNode& n) {
   PrimExpr value = widening_.value(n.value);
   PrimExpr at = address(n.target, n.name, n.indices, &buffer);
   if (!at) return tir::seq({});
+  const auto& array = static_cast<const tir::ArrayNode&>(*n.target);
+  if (placed(&array)->element_bytes != 0 && value->dtype == array.dtype) return to_bytes(buffer, at, value);
   if (value->dtype.element() != buffer->dtype.element())
     return wrong(format("{} is stored in '{}', which holds {}", value->dtype.str(), n.name, buffer->dtype.str()),
                  "cast the value with astype");
@@ -213,6 +279,10 @@ Stmt Flatten::call(const tir::CallExternNode& n) {
                  "call it as a statement of its own, or call a C function with call_extern");
   std::vector<tir::ExternArgument> args;
   for (const tir::ExternArgument& a : n.args) {
+    if (const auto known = addresses_.find(a.value.get()); known != addresses_.end()) {
+      args.push_back(known->second);
+      continue;
+    }
     if (!a.address) {
       args.push_back({widening_.value(a.value), {}});
       continue;

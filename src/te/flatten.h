@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "te/region.h"
+#include "te/views.h"
 #include "te/widen.h"
 #include "tir/block.h"
 
@@ -20,6 +21,7 @@ struct Placed {
   tir::Buffer buffer;
   std::vector<tir::PrimExpr> strides;
   tir::PrimExpr offset;
+  int element_bytes = 0;  // of a view of memory of bytes: those of an element; `offset` is in bytes
 };
 // Row-major strides; the number of elements goes to `elements`.
 std::vector<tir::PrimExpr> compact_strides(const std::vector<tir::PrimExpr>& dims, const Scopes& scopes,
@@ -49,6 +51,8 @@ class Flatten {
   tir::Stmt loop(const tir::ForNode& n);
   tir::Stmt block(const tir::BlockNode& n);
   tir::Stmt write_stmt(const tir::WriteNode& n);
+  tir::Stmt view(const tir::LetStmtNode& n);
+  PrimExpr load(const tir::ReadNode& n);
   tir::Stmt call(const tir::CallExternNode& n);
   PrimExpr index_of(const PrimExpr& e);
   // The address of an element; null on failure, with the reason in `problem_`.
@@ -61,6 +65,7 @@ class Flatten {
   const std::string where_;
   const Workspace workspace_;
   std::map<const tir::ArrayNode*, Placed> places_;
+  std::map<const tir::ExprNode*, tir::ExternArgument> addresses_;  // of variables
   std::vector<tir::Array> kept_;
   std::optional<Diagnostic> problem_;
 };

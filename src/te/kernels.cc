@@ -17,6 +17,10 @@ using tir::Stmt;
 std::optional<Diagnostic> check_scalar(const PrimExpr& var) {
   const DataType t = var->dtype;
   if (t.lanes == 1 && ((t.is_int() && t.bits >= 32) || t == kFloat32 || t == kFloat64)) return std::nullopt;
+  if (t.code == TypeCode::kHandle)
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("nothing says what memory '{}' is", static_cast<const tir::VarNode&>(*var).name), {},
+                      "give it a buffer (T.match_buffer); functions of handles are for memory planning");
   return Diagnostic(ErrorCode::kInvalidArgument,
                     format("the variable '{}' of {} is no size", static_cast<const tir::VarNode&>(*var).name, t.str()),
                     {}, "use int32, int64, float32 or float64 variables, and a tensor of one element for other values");

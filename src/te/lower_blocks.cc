@@ -52,7 +52,8 @@ std::unordered_set<const tir::ExprNode*> extents_of(const tir::BlockFunction& f)
 
 Result<Lowered> lower(const tir::BlockFunction& function) {
   Lowered out;
-  const tir::BlockFunction f = TW_TRY(with_result(function, &out.returns));
+  tir::BlockFunction f = TW_TRY(with_result(function, &out.returns));
+  f.body = resolve_regions(f.body);
   const auto extents = extents_of(f);
   Scopes scopes;
   std::vector<std::pair<PrimExpr, PrimExpr>> sizes;

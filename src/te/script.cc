@@ -160,10 +160,17 @@ class ScriptPrinter {
     if (const auto* n = tir::as<tir::BroadcastNode>(e))
       return format("T.broadcast({}, {})", expr(n->value), static_cast<int>(e->dtype.lanes));
     if (const auto* n = tir::as<tir::CallNode>(e)) return call(tir::intrinsic_name(n->op), n->args);
-    if (const auto* n = tir::as<tir::ExternNode>(e))
-      return format("T.call_extern(\"{}\"{}{}, dtype=\"{}\")", n->name, n->args.empty() ? "" : ", ", joined(n->args),
-                    e->dtype.str());
+    if (const auto* n = tir::as<tir::ExternNode>(e)) return external(*n);
     return tir::to_text(e);
+  }
+
+  std::string external(const tir::ExternNode& n) {
+    if (n.name == kAddressOf) return format("T.address_of({}, dtype=\"{}\")", joined(n.args), n.dtype.str());
+    if (n.name.starts_with(kLookupParam))
+      return format("T.lookup_param(\"{}\", dtype=\"{}\")", n.name.substr(std::string_view(kLookupParam).size()),
+                    n.dtype.str());
+    return format("T.call_extern(\"{}\"{}{}, dtype=\"{}\")", n.name, n.args.empty() ? "" : ", ", joined(n.args),
+                  n.dtype.str());
   }
 
   std::string element(const Ref<Node>& source, const std::string& name, const std::vector<PrimExpr>& indices) {
@@ -250,11 +257,19 @@ class ScriptPrinter {
     if (const std::string notes = notes_of(b.annotations); !notes.empty())
       line(depth, format("T.block_attr({{{}}})", notes));
     memory(b, depth);
-    if (b.init) {
-      line(depth, "with T.init():");
-      body(b.init, depth + 1);
+    Stmt init = b.init, rest = b.body;
+    while (init && init->kind == StmtKind::kLetStmt && rest->kind == StmtKind::kLetStmt) {  // lets around both
+      const auto& n = static_cast<const tir::LetStmtNode&>(*init);
+      const auto& other = static_cast<const tir::LetStmtNode&>(*rest);
+      if (n.var != other.var) break;
+      depth = open_let(view_of(n).array != nullptr ? n : other, depth);
+      init = n.body, rest = other.body;
     }
-    body(b.body, depth);
+    if (init) {
+      line(depth, "with T.init():");
+      body(init, depth + 1);
+    }
+    body(rest, depth);
     if (out.size() == before) line(depth, "T.evaluate(0)");
   }
 
@@ -324,6 +339,41 @@ class ScriptPrinter {
                          : format("T.evaluate(T.call_extern(\"{}\"{}, dtype=\"int32\"))", n.name, args));
   }
 
+  std::string region(const View& view) {
+    const std::vector<PrimExpr>& at = view.element->indices;
+    const size_t leading = at.size() - view.array->shape.size();
+    std::string text;
+    for (size_t d = 0; d < at.size(); ++d) {
+      text += (d > 0 ? ", " : "") + expr(at[d]);
+      if (d < leading) continue;
+      const PrimExpr& extent = view.array->shape[d - leading];
+      text += ":" + expr(at[d] + tir::cast(at[d]->dtype, extent));
+    }
+    return format("{}[{}]", name_of(view.source, view.source->name), text);
+  }
+
+  // Prints what begins the let; returns the depth of its body.
+  int open_let(const tir::LetStmtNode& n, int depth) {
+    const View view = view_of(n);
+    if (view.is_region) {
+      const std::string of = region(view);
+      line(depth, format("{} = T.match_buffer({}, {}, dtype=\"{}\")", name_of(view.array, view.array->name), of,
+                         list(view.array->shape), view.array->dtype.str()));
+      return depth;
+    }
+    const std::string value = expr(n.value);
+    if (view.array != nullptr) {
+      const std::string name = name_of(view.array, view.array->name);
+      line(depth,
+           format("{} = T.buffer_decl({}, dtype=\"{}\")", name, list(view.array->shape), view.array->dtype.str()));
+      names_[n.var.get()] = name + ".data";
+    } else {
+      line(depth, format("{} = T.var(\"{}\")", name_of(n.var.get(), var_name(n.var)), n.var->dtype.str()));
+    }
+    line(depth, format("with T.let({}, {}):", name_of(n.var.get(), var_name(n.var)), value));
+    return depth + 1;
+  }
+
   void body(const Stmt& s, int depth) {
     switch (s->kind) {
       case StmtKind::kFor:
@@ -337,10 +387,7 @@ class ScriptPrinter {
       }
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const tir::LetStmtNode&>(*s);
-        const std::string value = expr(n.value), name = name_of(n.var.get(), var_name(n.var));
-        line(depth, format("{} = T.var(\"{}\")", name, n.var->dtype.str()));
-        line(depth, format("with T.let({}, {}):", name, value));
-        return body(n.body, depth + 1);
+        return body(n.body, open_let(n, depth));
       }
       case StmtKind::kIf: {
         const auto& n = static_cast<const tir::IfNode&>(*s);

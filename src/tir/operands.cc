@@ -106,6 +106,7 @@ Result<PrimExpr> apply(Intrinsic op, std::vector<PrimExpr> args) {
 }
 
 Result<PrimExpr> convert(DataType dtype, PrimExpr value) {
+  if (dtype == value->dtype && dtype.code == TypeCode::kHandle) return value;  // an address
   if (!has_values(dtype) || !has_values(value->dtype))
     return mismatch(format("{} cannot be cast to {}", value->dtype.str(), dtype.str()), {});
   if (dtype.lanes != 1 && dtype.lanes != value->dtype.lanes) {

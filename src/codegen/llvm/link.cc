@@ -404,6 +404,8 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
   std::vector<std::string> arguments = {
       "ld.lld", "-shared",         "--hash-style=gnu",       "-znoexecstack", "-zrelro",
       "-znow",  "--build-id=none", "--no-undefined-version", "--threads=1",   "--no-allow-shlib-undefined"};
+  // A library's functions are its own, whatever libraries of the process define the same names for all.
+  arguments.emplace_back("-Bsymbolic");
   if (needed.count(kLibstdcxx)) arguments.emplace_back("--eh-frame-hdr");  // needed to catch C++ exceptions
   TW_TRY_STATUS(link(std::move(arguments), place, path));
   TW_TRY_STATUS(write_weights(weights, place, path));

@@ -136,8 +136,7 @@ CPrinter::Code CPrinter::uncached(const PrimExpr& e) {
       fail("a shuffle is left in C code");
       return {"0", kAtom};
     case ExprKind::kExtern:
-      fail(format("the function {} is none that C code may call", static_cast<const tir::ExternNode&>(*e).name));
-      return {"0", kAtom};
+      return call_extern(static_cast<const tir::ExternNode&>(*e));
     default:
       fail(format("{} is left in C code", kind_name(e->kind)));
       return {"0", kAtom};

@@ -24,6 +24,8 @@ class CPrinter {
   void print(const tir::Stmt& stmt);
   const std::string& text() const { return text_; }
   bool uses(const tir::BufferNode* buffer) const { return used_.count(buffer) != 0; }
+  // Declarations of the functions that it calls, which are defined elsewhere.
+  std::string called() const;
   const std::optional<Diagnostic>& error() const { return error_; }
 
  private:
@@ -51,12 +53,14 @@ class CPrinter {
   void print_allocate(const tir::AllocateNode& s);
   void print_registers(const tir::AllocateNode& s);
   void print_prefetch(const tir::PrefetchNode& s);
+  void print_call_extern(const tir::CallExternNode& s);
   void begin_statement(std::initializer_list<const tir::PrimExpr*> roots);
 
   // Expressions (c_expressions.cc).
   std::string at(const tir::PrimExpr& e, Level least);  // parenthesised if its precedence is below `least`
   Code code(const tir::PrimExpr& e);
   Code uncached(const tir::PrimExpr& e);
+  Code call_extern(const tir::ExternNode& n);
   Code hoisted(const Code& value, DataType dtype);
   Code binary(const tir::BinaryNode& n);
   Code float_binary(const tir::BinaryNode& n);
@@ -111,6 +115,7 @@ class CPrinter {
   std::unordered_map<const tir::ExprNode*, std::string> names_;
   std::unordered_set<const tir::ExprNode*> index_vars_, non_negative_vars_;
   std::unordered_map<const tir::BufferNode*, std::string> buffers_;
+  std::map<std::string, std::string> called_;                 // by name
   std::unordered_set<const tir::BufferNode*> used_, arrays_;  // arrays_: registers that are indexed by a variable
   // For the current statement.
   std::unordered_map<const tir::ExprNode*, int> uses_;

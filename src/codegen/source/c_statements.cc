@@ -78,6 +78,51 @@ void CPrinter::print_store(const tir::StoreNode& s) {
   line(format("{}[{}] = {};", buffers_[s.buffer.get()], place, value));
 }
 
+void CPrinter::print_call_extern(const tir::CallExternNode& s) {
+  std::string types, values;
+  for (const tir::ExternArgument& a : s.args) {
+    begin_statement({&a.value});
+    const DataType type = a.buffer ? a.buffer->dtype : a.value->dtype;
+    const char* name = c_type(type.element());
+    if (name == nullptr || type.lanes != 1 || (type.is_bool() && !a.buffer))
+      return fail(format("{} takes a {}; cast it to a number of C", s.name, type.str()));
+    types += format("{}{}{}", types.empty() ? "" : ", ", name, a.buffer ? " *" : "");
+    if (a.buffer) used_.insert(a.buffer.get());
+    const std::string text =
+        a.buffer ? format("{} + {}", buffers_[a.buffer.get()], at(a.value, kSum)) : code(a.value).text;
+    values += (values.empty() ? "" : ", ") + text;
+  }
+  called_[s.name] = format("extern int32_t {}({});\n", s.name, types.empty() ? "void" : types);
+  line(format("(void){}({});", s.name, values));
+}
+
+// A function that is defined elsewhere.
+CPrinter::Code CPrinter::call_extern(const tir::ExternNode& n) {
+  std::string types, values;
+  for (const PrimExpr& a : n.args) {
+    const char* name = c_type(a->dtype);
+    if (name == nullptr || a->dtype.lanes != 1 || a->dtype.is_bool()) {
+      fail(format("{} takes a {}; cast it to a number of C", n.name, a->dtype.str()));
+      return {"0", kAtom};
+    }
+    types += (types.empty() ? "" : ", ") + std::string(name);
+    values += (values.empty() ? "" : ", ") + code(a).text;
+  }
+  const char* result = c_type(n.dtype);
+  if (result == nullptr || n.dtype.lanes != 1) {
+    fail(format("{} gives a {}, which C has no type for", n.name, n.dtype.str()));
+    return {"0", kAtom};
+  }
+  called_[n.name] = format("extern {} {}({});\n", result, n.name, types.empty() ? "void" : types);
+  return {format("{}({})", n.name, values), kAtom};
+}
+
+std::string CPrinter::called() const {
+  std::string out;
+  for (const auto& [name, declaration] : called_) out += declaration;
+  return out;
+}
+
 void CPrinter::print_let(const tir::LetStmtNode& s) {
   begin_statement({&s.value});
   const bool lanes_of_bool = s.value->dtype.is_bool() && s.value->dtype.lanes > 1;
@@ -231,8 +276,7 @@ void CPrinter::print(const Stmt& stmt) {
       case StmtKind::kPrefetch:
         return print_prefetch(static_cast<const tir::PrefetchNode&>(*s));
       case StmtKind::kCallExtern:
-        return fail(
-            format("the function {} is none that C code may call", static_cast<const tir::CallExternNode&>(*s).name));
+        return print_call_extern(static_cast<const tir::CallExternNode&>(*s));
       case StmtKind::kWrite:
       case StmtKind::kBlock:
         return fail("loops over memory without a place are left in C code");
@@ -300,7 +344,7 @@ Result<std::string> c_kernel(const tir::PrimFunc& function, bool small, bool vec
   std::string unused;
   for (size_t i = 0; i < function.params.size(); ++i)
     if (!printer.uses(function.params[i].get())) unused += format("  (void){};\n", names[i]);
-  return head + ") {\n" + unused + printer.text() + "}\n";
+  return printer.called() + head + ") {\n" + unused + printer.text() + "}\n";
 }
 
 }  // namespace tilewright::codegen

@@ -68,6 +68,7 @@ class FunctionFactory(ExecutorFactoryModule):
 def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> LoopModule:
     """Lowers a schedule to loops with these parameters, inputs and outputs in any order. Printed loops are shown as scheduled, before
     unrolling and vectorisation. Errors: 101 (a missing input, a stage computed at a loop that does not enclose its consumers)."""
+    inp = getattr(inp, "_loops", inp)
     if isinstance(inp, LoopModule):
         return _passed(inp)
     if isinstance(inp, PrimFunc):
@@ -111,6 +112,7 @@ def schedule_to_module(sch: Schedule, args: Any = None, name: str = "main", bind
 
 def _functions(inputs: Any, args: Any, name: str, binds: Any) -> list[Any]:
     """The lowered functions of build's first argument."""
+    inputs = getattr(inputs, "_loops", inputs)
     if isinstance(inputs, Schedule):
         return [lower(inputs, args, name, binds)[name]]
     if isinstance(inputs, PrimFunc):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core
-from ..tir.expr import Call, Cast, ProducerLoad
+from ..tir.expr import Call, Cast, ProducerLoad, Var
 from ..tir.reduction import CommReducer, IterVar, Reduce
 
 # A loop function, or a module of them, embedded as TVMScript.
@@ -35,8 +35,13 @@ def node_of(writer: Any, value: Any) -> dict[str, Any] | None:
     if isinstance(value, te.ComputeOp):
         axes = add(axis=list(value.axis), reduce_axis=list(value.reduce_axis), body=list(value.body))
         return {"type_key": "ComputeOp", "attrs": {**axes, **add(name=value.name, tag=str(value.tag), attrs=dict(value.attrs))}}
-    if isinstance(value, _core.Operation):
-        raise TypeError(f"there is no JSON of '{value.name}', which is computed by statements or step by step")
+    if isinstance(value, te.ScanOp):
+        init, update, state = value._recurrence
+        return {"type_key": "ScanOp", "attrs": add(name=value.name, tag=str(value.tag), init=init, update=update, state_placeholder=state)}
+    if isinstance(value, (te.ExternOp, te.HybridOp)):
+        ins, outs = value._buffers
+        script = PrimFunc([*ins, *outs], value.body).script()
+        return {"type_key": type(value).__name__, "repr_str": script, "attrs": add(name=value.name, tag=str(value.tag), inputs=list(value.input_tensors))}
     if isinstance(value, IterVar):
         return {"type_key": "IterVar", "attrs": {"iter_type": str(value.iter_type), "span": "0", "thread_tag": "", **add(dom=value.dom, var=value.var)}}
     if isinstance(value, ProducerLoad):
@@ -70,6 +75,21 @@ class TensorReader:
         if isinstance(body[0], Reduce):
             return _core.te_compute(name, axes, reduced, body[0].source, body[0]._combiner, body[0].condition, tag, more)
         return _core.te_compute(name, axes, [], body, None, None, tag, more)
+
+    def _externop(self: Any, node: Any, attrs: Any, data: Any) -> Any:
+        from ..script import from_source
+        made, inputs = from_source(node["repr_str"]), list(self._part(attrs, "inputs") or [])
+        sizes = [(mine, size) for buffer, tensor in zip(made._function.params, inputs) for mine, size in zip(buffer.shape, tensor.shape) if isinstance(mine, Var)]
+        function = made._function.specialized(sizes)
+        buffers, body = list(function.params), function.body
+        if body._kind == "Block" and body.name_hint == "root" and not body.alloc_buffers:
+            body = body.body
+        return _core.te_extern(self._text(attrs, "name"), inputs, buffers[:len(inputs)], buffers[len(inputs):], body, node["type_key"] == "HybridOp")
+
+    _hybridop = _externop
+
+    def _scanop(self: Any, node: Any, attrs: Any, data: Any) -> Any:
+        return _core.te_scan(self._text(attrs, "name"), *(list(self._part(attrs, name)) for name in ("init", "update", "state_placeholder")))
 
     def _itervar(self: Any, node: Any, attrs: Any, data: Any) -> Any:
         dom, name = self._part(attrs, "dom"), self._part(attrs, "var").name

@@ -3,6 +3,7 @@
 pool's name becomes a member of the interface struct, and size_hint_bytes is its capacity; the other fields are informational."""
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,20 @@ class PoolInfo:
         for name, value in vars(self.properties).items():
             setattr(self, name, value)
 
+    def _said(self) -> dict[str, Any]:
+        """What it is, in JSON's values."""
+        more = {**vars(self.properties), "target_burst_bytes": {str(t): n for t, n in self.properties.target_burst_bytes.items()}}
+        return {"kind": type(self).__name__, "pool_name": self.pool_name, "targets": [str(t) for t in self.targets], **more}
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, PoolInfo) and self._said() == other._said()
+
+    def __hash__(self) -> int:
+        return hash(self.pool_name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.pool_name!r})"
+
 
 class WorkspacePoolInfo(PoolInfo):
     def __init__(self, pool_name: str, targets: Sequence[Any] = (), pool_info_properties: PoolInfoProperties | None = None):
@@ -48,4 +63,21 @@ class ConstantMemoryPools:
         self.pools = list(pools)
 
 
-__all__ = ["ConstantMemoryPools", "ConstantPoolInfo", "PoolInfo", "PoolInfoProperties", "WorkspaceMemoryPools", "WorkspacePoolInfo"]
+def pools_as_text(pools: Sequence[PoolInfo]) -> str:
+    """Pools as the annotation of a statement, which is a text."""
+    return json.dumps([p._said() for p in pools])
+
+
+def pools_from_text(text: str) -> list[PoolInfo]:
+    """The pools that pools_as_text wrote: equal to those that it was given."""
+    from ..target import Target
+    out: list[PoolInfo] = []
+    for said in json.loads(text):
+        kind, name, targets = (said.pop(key) for key in ("kind", "pool_name", "targets"))
+        said["target_burst_bytes"] = {Target(t): n for t, n in said["target_burst_bytes"].items()}
+        kinds: dict[str, Any] = {"WorkspacePoolInfo": WorkspacePoolInfo, "ConstantPoolInfo": lambda n, t, p: ConstantPoolInfo(n, t, None, p)}
+        out.append(kinds.get(kind, PoolInfo)(name, [Target(t) for t in targets], PoolInfoProperties(**said)))
+    return out
+
+
+__all__ = ["ConstantMemoryPools", "ConstantPoolInfo", "PoolInfo", "PoolInfoProperties", "WorkspaceMemoryPools", "WorkspacePoolInfo", "pools_as_text", "pools_from_text"]

@@ -23,7 +23,9 @@ def _function_of(value: Any) -> Any:
 
 def _setitem(self: Any, key: Any, value: Any) -> None:
     from ..relay.adt import TypeData
-    if isinstance(value, TypeData):
+    if isinstance(value, PrimFunc):
+        self.__dict__.setdefault("_loops", LoopModule())[key] = value
+    elif isinstance(value, TypeData):
         name = key if isinstance(key, str) else key.name_hint
         self._set_type(name, value.type_vars, value.constructors)
         for mine, theirs in zip(value.constructors, self._type(name)[1]):
@@ -38,11 +40,14 @@ def _type_data(self: Any, name: Any) -> Any:
     return TypeData(GlobalTypeVar(name), *self._type(name))
 
 
-_core_getitem = _Graph.__getitem__
+_core_getitem, _core_contains, _core_global_vars = _Graph.__getitem__, _Graph.__contains__, _Graph.get_global_vars
 _core_functions = _Graph.functions
 
 
 def _getitem(self: Any, key: Any) -> Any:
+    loops = self.__dict__.get("_loops")
+    if loops is not None and key in loops:
+        return loops[key]
     return self._type_data(key) if isinstance(key, GlobalTypeVar) else _core_getitem(self, key)
 
 
@@ -151,13 +156,15 @@ def _attrs(self: Any) -> Any:
 
 for _name, _value in {
     "__setitem__": _setitem, "__getitem__": _getitem, "__iter__": _iter, "__len__": lambda self: len(self.functions), "_type_data": _type_data,
+    "__contains__": lambda self, name: _core_contains(self, name) or name in self.__dict__.get("_loops", ()),
+    "get_global_vars": lambda self: [*_core_global_vars(self), *(self.__dict__["_loops"].get_global_vars() if "_loops" in self.__dict__ else [])],
     "update": _update, "update_func": _update_func, "add": _update_func, "get_type": _get_type, "get_constructor": _get_constructor, "import_from_std": _import_from_std,
     "from_expr": staticmethod(_from_expr), "from_text": staticmethod(_from_text), "items": _items, "functions_items": _items,
     "shallow_copy": lambda self: self.copy(), "clone": lambda self: self.copy(), "type_definitions": property(_type_definitions),
     "get_global_type_var": lambda self, name: (self._type(name), GlobalTypeVar(name))[1],
     "get_global_type_vars": lambda self: [GlobalTypeVar(n) for n in self._type_names],
     "with_attr": _with_attr, "get_attr": lambda self, key: _attrs(self).get(key), "attrs": property(_attrs),
-    "functions": property(lambda self: Map(_core_functions.__get__(self))),
+    "functions": property(lambda self: Map({**_core_functions.__get__(self), **getattr(self.__dict__.get("_loops"), "functions", {})})),
     "__str__": lambda self: self.astext(show_meta_data=False).removeprefix('#[version = "0.0.5"]\n'),
     "script": lambda self: self.astext(show_meta_data=False), "show": lambda self: print(self),
 }.items():
@@ -168,7 +175,7 @@ class _Kind(type):
 
     def __call__(cls, functions: Any = None, type_definitions: Any = None, attrs: Mapping[str, Any] | None = None) -> Any:
         if isinstance(functions, Mapping) and any(isinstance(f, PrimFunc) for f in functions.values()):
-            return LoopModule({getattr(name, "name_hint", name): f for name, f in functions.items()})
+            return LoopModule({getattr(name, "name_hint", name): f for name, f in functions.items()}, attrs)
         made = _Graph() if functions is None and type_definitions is None else _Graph(functions, type_definitions)
         for key, value in (attrs or {}).items():
             made = made.with_attr(key, value)

@@ -122,6 +122,18 @@ class BuiltLibrary(Module):
                 return file.read()
 
 
+class _Unlinked:
+    """The functions of a library that cannot be loaded by itself."""
+
+    def __init__(self, error: Exception):
+        self._error = error
+
+    def __call__(self, name: str) -> Any:
+        def call(*_: Any) -> Any:
+            raise self._error
+        return call
+
+
 class ExecutorFactoryModule:
     """A built module: `lib["default"](dev)` makes an executor, `export_library` writes a library."""
 
@@ -194,10 +206,13 @@ class ExecutorFactoryModule:
             return load_module(path)  # the mapping stays valid after the file is deleted
 
     def _load_if_possible(self) -> Module | None:
-        """None where the code needs what this processor lacks (E503)."""
+        """None where the code needs what this processor lacks (E503). Code that calls functions which only the modules that it is joined with
+        have can be looked at, saved and exported; its own functions say what is missing."""
         try:
             return self._load()
         except _core.Error as error:
+            if error.code == 501 and "undefined symbol" in str(error):
+                return create_module("library", _Unlinked(error))
             if error.code != 503:
                 raise
             self._needs_more = True

@@ -2,6 +2,7 @@
 """Modules: collections of functions, and the modules that they import."""
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import struct
@@ -253,6 +254,16 @@ def system_lib(symbol_prefix: str = "") -> Module:
     functions registered by C code. symbol_prefix is prepended to looked-up names."""
     module = get_global_func("runtime.SystemLib")()
     return Module(module) if not symbol_prefix else create_module("system_lib", lambda name: module.get_function(symbol_prefix + name, False))
+
+
+def _share_runtime() -> None:
+    """Libraries that the process loads later find the runtime's C functions: a system library registers itself by one."""
+    path = os.path.join(os.path.dirname(_core.__file__), "libtilewright_runtime.so.0")
+    if os.path.exists(path):
+        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL | os.RTLD_NOLOAD)
+
+
+_share_runtime()
 
 
 def _text(data: bytes) -> bytes:

@@ -14,7 +14,7 @@ from ... import _core
 from ..tir.buffer import Buffer, decl_buffer
 from ..tir.expr import FloatImm, IntImm, Var, dtype_of
 from ..tir.function import LoopModule, PrimFunc
-from ..tir.stmt import evaluate, loop_kind
+from ..tir.stmt import Address, address_value, evaluate, loop_kind, noted
 from .syntax import LOGIC, Expressions, ScriptError, source_of
 
 _WITH = "T.block, T.init, T.let, T.allocate, T.attr and T.launch_thread"
@@ -41,6 +41,7 @@ class _Block:
 
     def __init__(self, name: str):
         self.name, self.axes, self.predicate, self.init, self.memory, self.notes = name, [], None, None, [], {}  # type: ignore[var-annotated]
+        self.lets: list[typing.Any] = []  # what makes those that are open, around what a T.init reads, too
 
 
 class _Reader:
@@ -71,20 +72,18 @@ class _Reader:
             kind = self._value(arg.annotation) if arg.annotation is not None else "handle"
             if hasattr(kind, "shape"):
                 made: typing.Any = decl_buffer(list(kind.shape), kind.dtype, arg.arg)
-            elif kind == "handle":
-                made = None
+            elif "handle" in (kind, getattr(kind, "dtype", "")):
+                made = Var(arg.arg, "handle")  # it stays one unless T.match_buffer says its buffer
                 waiting[arg.arg] = len(params)
             elif hasattr(kind, "dtype"):
                 made = Var(arg.arg, kind.dtype)
             else:
                 self._fail(arg, f"the parameter '{arg.arg}' is a T.Buffer, a T.handle or a T.int32")
             params.append(made)
-            self._names[arg.arg] = made if made is not None else _Handle(arg.arg)
+            self._names[arg.arg] = made
         self._params, self._waiting = params, waiting
         self._blocks.append(self._root)
         body = self._body(self._function.body)
-        if waiting:
-            self._fail(self._function, f"no T.match_buffer says what '{next(iter(waiting))}' is")
         blocks: list[str] = []
         _core.stmt_visit(body, lambda part: blocks.append(part._fields[0]) if getattr(part, "_kind", "") == "Block" else None, False)
         if not self._root.memory and (not blocks or (body._kind == "Block" and not body._fields[1] and body._fields[0] == "root")):
@@ -92,7 +91,8 @@ class _Reader:
         else:
             whole = _core.stmt_block("root", [], None, None, body, self._root.memory, None)
         name = str(self._attributes.get("global_symbol", self._function.name))
-        return PrimFunc(params, whole, attrs={**self._attributes, "global_symbol": name})
+        function = PrimFunc._of(function=_core.BlockFunction(name, params, whole))
+        return function._with({"global_symbol": name, **self._attributes})._named([a.arg for a in self._function.args.args])
 
     # ---- statements ----
 
@@ -118,6 +118,10 @@ class _Reader:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call) and any(
                 _is_t(node.value.func, name) for name in ("allocate", "allocate_const")):
             return self._around(node, node.value, node.targets[0].id)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call) and _is_t(node.value.func, "match_buffer"):
+            first = node.value.args[0]
+            if isinstance(first, ast.Subscript) or isinstance(self._value(first), Buffer):
+                return self._region(node, node.value, node.targets[0].id)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and any(_is_t(node.value.func, name) for name in ("attr", "launch_thread")):
             return self._around(node, node.value, "")
         return None
@@ -129,7 +133,7 @@ class _Reader:
             extents, dtype, *scope = args
             buffer = decl_buffer(list(extents) if isinstance(extents, (list, tuple)) else [extents], dtype, name, scope=str((scope or [options.get("scope", "")])[0]).removeprefix("global"))
             self._names[name] = buffer
-            return lambda body: _core.stmt_block("", [], None, None, body, [buffer], None)
+            return lambda body: _core.stmt_block("", [], None, None, body, [buffer], noted(options.get("annotations")))
         if _is_t(call.func, "allocate_const"):
             values, dtype, extents = args
             buffer = decl_buffer(list(extents), dtype, name)
@@ -144,10 +148,48 @@ class _Reader:
             self._fail(node, "a thread is one that T.env_thread made")
         return lambda body: _core.stmt_for(thread, 0, extent, loop_kind("serial"), body, {"thread": self._threads[thread]})
 
+    def _region(self, node: ast.AST, call: ast.Call, name: str) -> typing.Any:
+        """For `B = T.match_buffer(A[i:i + 4, j], ...)`: what makes the statement around the rest of the body, in which B's elements are
+        those of A's region; variables that are given as its strides or elem_offset have their values there."""
+        first = call.args[0]
+        source = self._value(first.value if isinstance(first, ast.Subscript) else first)
+        parts = [ast.Slice()] * len(source.shape) if not isinstance(first, ast.Subscript) else first.slice.elts if isinstance(first.slice, ast.Tuple) else [first.slice]
+        options = {k.arg: self._value(k.value) for k in call.keywords if k.arg}
+        given = [*map(self._value, call.args[1:]), *([options["shape"]] if "shape" in options else [])]
+        shape = list(given[0]) if isinstance(given[0], (list, tuple)) else [given[0]]
+        dtype = given[1] if len(given) > 1 else options.get("dtype", source.dtype)
+        if not isinstance(source, Buffer) or len(parts) != len(source.shape) or len(shape) > len(parts) or dtype != source.dtype:
+            self._fail(node, f"'{name}' is no region of '{getattr(source, 'name', source)}': T.match_buffer gives all its dimensions, and its dtype")
+        minus = lambda a, b: _core.prim_simplify(_core.prim_binary("Sub", a, b), [])  # noqa: E731
+        lows, extents = [], []
+        for part, whole in zip(parts, source.shape):
+            low = (0 if part.lower is None else self._value(part.lower)) if isinstance(part, ast.Slice) else self._value(part)
+            lows.append(low)
+            extents.append(1 if not isinstance(part, ast.Slice) else minus(whole if part.upper is None else self._value(part.upper), low))
+        leading = len(parts) - len(shape)
+        for d, (extent, size) in enumerate(zip(extents, [1] * leading + shape)):
+            if not isinstance(minus(extent, size), int) or minus(extent, size) != 0:
+                self._fail(node, f"the buffer '{name}' has {size} where its region of '{source.name}' has {extent} in dimension {d}")
+        strides: list[typing.Any] = [1]
+        for size in reversed(list(source.shape)[1:]):
+            strides.insert(0, _core.prim_simplify(_core.prim_binary("Mul", strides[0], size), []))
+        view = self._names[name] = decl_buffer(shape, dtype, name, strides=strides[leading:] if shape else [1])
+        wanted = [*zip(options.get("strides") or [], strides[leading:]), (options.get("elem_offset"), source.offset_of(lows)[0])]
+        lets = [(v, value) for v, value in wanted if isinstance(v, Var)]
+        lets.insert(0, (view.data, address_value(source._element(lows, source.dtype))))
+
+        def around(body: typing.Any) -> typing.Any:
+            for variable, value in lets:
+                body = _core.stmt_let(variable, value, body)
+            return body
+        self._blocks[-1].lets.append(around)
+        return around
+
     def _open_let(self, node: ast.stmt) -> typing.Any:
         """A let that is open until the end of the body: `x: T.int32 = value`, or `x = value` for an expression."""
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
             value = self._value(node.value)
+            value = address_value(value.element) if isinstance(value, Address) else value
             kind = self._value(node.annotation)
             variable = Var(node.target.id, getattr(kind, "dtype", None) or dtype_of(value))
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and not isinstance(node.value, ast.Call):
@@ -205,7 +247,7 @@ class _Reader:
         function = call.func
         if _is_t(function, "match_buffer"):
             handle, shape, *more = args()
-            if not isinstance(handle, _Handle):
+            if not isinstance(handle, Var) or handle.name not in self._waiting:
                 self._fail(node, "T.match_buffer is of a parameter that is a T.handle")
             made = decl_buffer(list(shape) if isinstance(shape, (list, tuple)) else [shape], more[0] if more else options.get("dtype", "float32"), names[0], scope=options.get("scope", ""))
             self._params[self._waiting.pop(handle.name)] = made
@@ -223,8 +265,8 @@ class _Reader:
                     self._fail(node, f"T.axis.remap is given '{loop}', which is no loop's variable")
                 self._axis(name, kind == "R", 0, extent, loop)
             return
-        elif _is_t(function, "buffer_decl"):
-            made = self._other_name(node, args(), options)
+        elif any(_is_t(function, name) for name in ("buffer_decl", "Buffer", "decl_buffer")):
+            made = self._other_name(node, names[0], args(), options)
         elif _is_t(function, "env_thread"):
             made = Var(names[0], "int32")
             self._threads[made] = args()[0]
@@ -239,10 +281,14 @@ class _Reader:
             made = value if isinstance(value, (Buffer, Var)) else self._fail(node, f"'{names[0]}' = a {type(value).__name__}: values of elements are assigned to buffers, or annotated: {names[0]}: T.float32 = ...")
         self._names[names[0]] = made
 
-    def _other_name(self, node: ast.stmt, args: list[typing.Any], options: dict[str, typing.Any]) -> Buffer:
-        """The buffer whose memory `T.buffer_decl(shape, dtype, data=buffer.data)` names again."""
-        shape = list(args[0]) if isinstance(args[0], (list, tuple)) else [args[0]]
+    def _other_name(self, node: ast.stmt, name: str, args: list[typing.Any], options: dict[str, typing.Any]) -> Buffer:
+        """The buffer whose memory `T.buffer_decl(shape, dtype, data=buffer.data)` names again. Without data a buffer of its own, whose
+        `data` a T.let makes an address."""
+        given = args[0] if args else options["shape"]
+        shape = list(given) if isinstance(given, (list, tuple)) else [given]
         dtype = args[1] if len(args) > 1 else options.get("dtype", "float32")
+        if "data" not in options:
+            return decl_buffer(shape, dtype, name)
         for buffer in self._names.values():
             if isinstance(buffer, Buffer) and buffer.data.name == getattr(options.get("data"), "name", None) and buffer.dtype == dtype and [str(d) for d in buffer.shape] == [str(d) for d in shape]:
                 return buffer
@@ -294,11 +340,18 @@ class _Reader:
         if not isinstance(call, ast.Call):
             self._fail(node, f"with is of {_WITH}")
         if _is_t(call.func, "init"):
-            self._blocks[-1].init = self._body(node.body)
+            init = self._body(node.body)
+            for around in reversed(self._blocks[-1].lets):
+                init = around(init)
+            self._blocks[-1].init = init
             return None
         if _is_t(call.func, "let"):
             variable, value = [self._value(a) for a in call.args]
-            return _core.stmt_let(variable, value, self._body(node.body))
+            value = address_value(value.element) if isinstance(value, Address) else value
+            self._blocks[-1].lets.append(lambda body: _core.stmt_let(variable, value, body))
+            body = self._body(node.body)
+            self._blocks[-1].lets.pop()
+            return _core.stmt_let(variable, value, body)
         if any(_is_t(call.func, name) for name in ("allocate", "allocate_const", "attr", "launch_thread")):
             target = node.items[0].optional_vars
             return self._around(node, call, target.id if isinstance(target, ast.Name) else "")(self._body(node.body))
@@ -334,11 +387,6 @@ class _Reader:
             value = self._value(call.args[0])
             return None if isinstance(value, int) else evaluate(value)
         return evaluate(self._value(call))
-
-
-class _Handle:
-    def __init__(self, name: str):
-        self.name = name
 
 
 def _loaded(target: ast.expr) -> ast.expr:

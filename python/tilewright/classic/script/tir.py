@@ -8,7 +8,7 @@ import typing
 from ..tir import op as _op
 from ..tir.expr import Broadcast as _Broadcast, FloatImm as _FloatImm, IntImm as _IntImm, Ramp as _Ramp, Select, Var as _Var
 from ..tir.expr import dtype_of as _dtype_of
-from ..tir.op import call_extern as _call_extern, call_packed, max_value, min_value, infinity, reinterpret as _reinterpret, ret
+from ..tir.op import call_extern as _call_extern, call_packed as _call_packed, max_value, min_value, infinity, reinterpret as _reinterpret, ret
 from ..tir.reduction import max, min  # noqa: A004
 from .parser import prim_func
 
@@ -83,6 +83,27 @@ def llvm_lookup_intrinsic_id(name: str) -> str:
     return name
 
 
+def call_packed(func_name: str, *args: typing.Any, dtype: str = "int32") -> typing.Any:
+    """Calls a function of the runtime by name, with whole buffers and numbers; its result is not used."""
+    return _call_packed(func_name, *args)
+
+
+tvm_call_packed = tvm_call_cpacked = call_cpacked = call_packed
+
+
+def tvm_stack_make_shape(*dims: typing.Any, dtype: str = "handle") -> tuple[typing.Any, ...]:
+    """The dimensions of a tensor that a function of the runtime is given."""
+    return dims
+
+
+def tvm_stack_make_array(data: typing.Any, shape: typing.Any, strides: typing.Any, ndim: int, arr_dtype: typing.Any, elem_offset: typing.Any, dtype: str = "handle") -> typing.Any:
+    """A tensor that a function of the runtime is given: all of the buffer whose data this is. ValueError: a part of it, or other dimensions."""
+    buffer = getattr(data, "_memory", None)
+    if buffer is None or [str(d) for d in shape] != [str(d) for d in buffer.shape] or len(shape) != ndim or not isinstance(elem_offset, int) or elem_offset != 0:
+        raise ValueError(f"the tensor of {data} is not all of its buffer" + ("" if buffer is None else f", whose shape is {list(buffer.shape)}") + "; give functions of the runtime whole buffers")
+    return buffer
+
+
 def load(dtype: str, buffer: typing.Any, index: typing.Any, predicate: typing.Any = True) -> typing.Any:
     """An element, as scripts before buffers had indices read it."""
     return buffer[index]
@@ -90,6 +111,28 @@ def load(dtype: str, buffer: typing.Any, index: typing.Any, predicate: typing.An
 
 def address_of(element: typing.Any, dtype: str = "handle") -> typing.Any:
     return _op.address_of(element)
+
+
+LOOKUP = "tir.lookup_param:"  # followed by the weight's name
+
+
+def lookup_param(param_name: str, dtype: str = "handle") -> typing.Any:
+    """The memory of a weight, by its name in the module."""
+    return _op._core.extern_value(dtype, LOOKUP + param_name, [])
+
+
+class _Pointer:
+    """The type of a variable that is an address: `T.Ptr("int8")` or `T.Ptr[T.int8]`."""
+
+    dtype = "handle"
+
+    def __call__(self, element: typing.Any, storage_scope: str = "global") -> "_Pointer":
+        return self
+
+    __getitem__ = __call__
+
+
+Ptr = _Pointer()
 
 
 def ramp(base: typing.Any, stride: int, lanes: int) -> typing.Any:
@@ -124,6 +167,7 @@ Buffer = _BufferMaker()
 handle = "handle"
 fabs = _typed(_op.abs)
 
-__all__ = ["Buffer", "Select", "address_of", "bool", "broadcast", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed", "call_pure_extern", "cast", "fabs", "float16", "float32",
-           "float64", "handle", "infinity", "int16", "int32", "int64", "int8", "llvm_lookup_intrinsic_id", "load", "max", "max_value", "min", "min_value", "prim_func", "ramp", "reinterpret", "ret", "uint16",
+__all__ = ["Buffer", "Ptr", "Select", "address_of", "bool", "broadcast", "call_cpacked", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed", "call_pure_extern", "cast", "fabs", "float16", "float32",
+           "float64", "handle", "infinity", "int16", "int32", "int64", "int8", "llvm_lookup_intrinsic_id", "load", "lookup_param", "max", "max_value", "min", "min_value", "prim_func", "ramp", "reinterpret", "ret", "tvm_call_cpacked", "tvm_call_packed", "tvm_stack_make_array",
+           "tvm_stack_make_shape", "uint16",
            "uint32", "uint64", "uint8", "var", *_TYPED]

@@ -64,8 +64,9 @@ def scheduled(outputs: typing.Any, text: str) -> typing.Any:
                 own.append(stage.fuse(outer, inner))
             else:
                 own.extend(stage.split(own[args[0]], args[1] or None, args[2] or None))
-        if len(saved["order"]) > 1:
-            stage.reorder(*[own[i] for i in saved["order"]])
+        wanted = [own[i] for i in saved["order"]]
+        if wanted != list(stage.leaf_iter_vars):
+            stage.reorder(*wanted)
         for place, kind, thread, pragmas in saved["notes"]:
             if kind:
                 getattr(stage, kind)(own[place])

@@ -41,7 +41,10 @@ class Buffer(_core.Array):
     def data(self) -> typing.Any:
         """The data variable given by the script, or one named after the buffer."""
         given = _data_of.get(self)
-        return Var(self.name, "handle") if given is None else given
+        if given is None:
+            given = Var(self.name, "handle")
+            given._memory = self  # what is allocated under this variable, or is given to a function by it, is this buffer
+        return given
 
     def scope(self) -> str:
         return self._scope

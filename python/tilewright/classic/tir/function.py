@@ -62,15 +62,25 @@ class PrimFunc:
             if [q for q in made if q is p][1:]:
                 raise ValueError(f"the parameter {p} is given twice")
         name = str((attrs or {}).get("global_symbol", "main"))
-        self._function, self._kernels = _core.BlockFunction(name, made, evaluate(body)), None
+        self._function, self._kernels, self._handles = _core.BlockFunction(name, made, evaluate(body)), None, None
         self.attrs = _attributes({"global_symbol": name, **(attrs or {})})
 
     @classmethod
     def _of(cls, lowered: typing.Any = None, function: typing.Any = None, attrs: Mapping[str, typing.Any] | None = None) -> "PrimFunc":
         out = cls.__new__(cls)
-        out._kernels, out._function = lowered, function
+        out._kernels, out._function, out._handles = lowered, function, None
         out.attrs = _attributes({"global_symbol": (lowered or function).name, "tir.noalias": True, **(attrs or {})})
         return out
+
+    def _named(self, handles: typing.Sequence[str] | None) -> "PrimFunc":
+        """Itself, with the names of the parameters where a script gave them others than their buffers'."""
+        self._handles = list(handles) if handles is not None else None
+        return self
+
+    @property
+    def _names(self) -> list[str]:
+        params = self._function.params
+        return self._handles if self._handles is not None and len(self._handles) == len(params) else [p.name for p in params]
 
     @property
     def _lowered(self) -> typing.Any:
@@ -82,14 +92,14 @@ class PrimFunc:
     def params(self) -> list[typing.Any]:
         """The parameters: variables, and handles of buffers."""
         if self._function is not None:
-            return [Var(p.name, "handle") if isinstance(p, Buffer) else p for p in self._function.params]
+            return [Var(name, "handle") if isinstance(p, Buffer) else p for name, p in zip(self._names, self._function.params)]
         return [Var(a[0], "handle") if isinstance(a, tuple) else a for a in self._lowered.arguments]
 
     @property
     def buffer_map(self) -> dict[str, Buffer]:
         """The buffers by parameter handle."""
         if self._function is not None:
-            return _BufferMap({p.name: p for p in self._function.params if isinstance(p, Buffer)})
+            return _BufferMap({name: p for name, p in zip(self._names, self._function.params) if isinstance(p, Buffer)})
         return _BufferMap({a[0]: decl_buffer(a[2], a[1], a[0]) for a in self._lowered.arguments if isinstance(a, tuple)})
 
     @property
@@ -103,22 +113,22 @@ class PrimFunc:
     def with_body(self, new_body: typing.Any, span: object = None) -> "PrimFunc":
         """A copy with another body. Error 103: of kernels, a variable or a buffer that does not belong to the function."""
         if self._function is not None:
-            return PrimFunc._of(function=_core.BlockFunction(self._function.name, self._function.params, new_body), attrs=self.attrs)
+            return PrimFunc._of(function=_core.BlockFunction(self._function.name, self._function.params, new_body), attrs=self.attrs)._named(self._handles)
         return PrimFunc._of(self._lowered.with_body(new_body), attrs=self.attrs)
 
     def with_attr(self, key: typing.Any, value: typing.Any = None) -> "PrimFunc":
         """A copy with attributes added: a key and a value, or a dict. `global_symbol` is the function's name."""
         new = dict(key) if isinstance(key, Mapping) else {key: value}
         if "global_symbol" not in new:
-            return PrimFunc._of(self._kernels, self._function, {**self.attrs, **new})
+            return PrimFunc._of(self._kernels, self._function, {**self.attrs, **new})._named(self._handles)
         name = str(new["global_symbol"])
         if self._function is not None:
-            return PrimFunc._of(function=_core.BlockFunction(name, self._function.params, self._function.body), attrs={**self.attrs, **new})
+            return PrimFunc._of(function=_core.BlockFunction(name, self._function.params, self._function.body), attrs={**self.attrs, **new})._named(self._handles)
         return PrimFunc._of(self._kernels.renamed(name), attrs={**self.attrs, **new})
 
     def without_attr(self, key: str) -> "PrimFunc":
         """A copy without an attribute."""
-        return PrimFunc._of(self._kernels, self._function, None)._with({k: v for k, v in self.attrs.items() if k != key})
+        return PrimFunc._of(self._kernels, self._function, None)._named(self._handles)._with({k: v for k, v in self.attrs.items() if k != key})
 
     def _with(self, attrs: Mapping[str, typing.Any]) -> "PrimFunc":
         self.attrs = _attributes(attrs)
@@ -178,9 +188,21 @@ class PrimFunc:
 class LoopModule:
     """Functions by name."""
 
-    def __init__(self, functions: Mapping[str, PrimFunc] | None = None):
+    def __init__(self, functions: Mapping[str, PrimFunc] | None = None, attrs: Mapping[str, typing.Any] | None = None):
         self.functions = {str(name): function for name, function in (functions or {}).items()}
-        self.attrs = None
+        self.attrs = _attributes(attrs) if attrs else None
+
+    def copy(self) -> "LoopModule":
+        return LoopModule(self.functions, self.attrs)
+
+    shallow_copy = copy
+
+    def with_attr(self, attr_key: str, attr_value: typing.Any) -> "LoopModule":
+        """A copy with an attribute."""
+        return LoopModule(self.functions, {**(self.attrs or {}), attr_key: attr_value})
+
+    def get_attr(self, attr_key: str) -> typing.Any:
+        return (self.attrs or {}).get(attr_key)
 
     def structurally_equals(self, other: typing.Any) -> bool:
         """Whether functions of the same names are structurally equal."""
@@ -237,4 +259,14 @@ class LoopModule:
         return self.script()
 
 
-__all__ = ["LoopModule", "PrimFunc"]
+def loops_of(mod: typing.Any) -> LoopModule:
+    """The module of loop functions that a pass is given: itself, that of one function, or what was set in an empty IRModule()."""
+    if isinstance(mod, PrimFunc):
+        return LoopModule({str(mod.attrs["global_symbol"]): mod})
+    made = getattr(mod, "_loops", mod)
+    if not isinstance(made, LoopModule):
+        raise TypeError(f"this is for modules of loops, not for a {type(mod).__name__}")
+    return made
+
+
+__all__ = ["LoopModule", "PrimFunc", "loops_of"]

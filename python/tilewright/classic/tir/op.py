@@ -288,7 +288,7 @@ def call_intrin(dtype: str, func_name: str, *args: typing.Any, span: object = No
 def call_extern(dtype: str, func_name: str, *args: typing.Any, span: object = None) -> typing.Any:
     """Calls a C function by name: a value if all arguments are scalars, a statement if any is memory (`buffer.access_ptr("r")`)."""
     from .stmt import Address, ExternCall
-    if [a for a in args if isinstance(a, (Address, _core.Array))]:
+    if [a for a in args if isinstance(a, (Address, _core.Array)) or hasattr(a, "_memory")]:
         return ExternCall(str(func_name), args, False, str(dtype))
     return _core.extern_value(str(dtype), str(func_name), list(args))
 

@@ -65,6 +65,16 @@ class For(Stmt):
         return ForKind.THREAD_BINDING if "thread" in self.annotations else _CLASSIC[_KINDS[self._fields[3]]]
 
 
+# The annotation of memory that names the pools it may lie in (tvm.tir.usmp); statements keep annotations as texts.
+CANDIDATE_MEMORY_POOLS = "candidate_memory_pools"
+
+
+def noted(annotations: typing.Any) -> dict[str, typing.Any]:
+    """Annotations as statements keep them."""
+    from ..ir.memory_pools import pools_as_text
+    return {k: pools_as_text(v) if k == CANDIDATE_MEMORY_POOLS and not isinstance(v, str) else v for k, v in dict(annotations or {}).items()}
+
+
 def _lanes(value: typing.Any) -> int:
     return int(dtype_of(value).partition("x")[2] or 1)
 
@@ -148,8 +158,10 @@ class _Allocated(Stmt):
 
     def __init__(self, buffer_var: typing.Any, dtype: str, extents: typing.Any, condition: typing.Any, body: Stmt, annotations: typing.Any = None, span: object = None):
         from .buffer import decl_buffer
-        memory = decl_buffer(list(extents), dtype, buffer_var.name, data=buffer_var)
-        super().__init__(_core.stmt_block("", [], None, None, body, [memory], annotations))
+        memory = getattr(buffer_var, "_memory", None)
+        if memory is None or memory.dtype != dtype or [str(d) for d in memory.shape] != [str(d) for d in extents]:
+            memory = decl_buffer(list(extents), dtype, buffer_var.name, data=buffer_var)
+        super().__init__(_core.stmt_block("", [], None, None, body, [memory], noted(annotations)))
         self.__dict__.update(buffer_var=buffer_var, condition=condition, _body=body, _memory=memory)
 
     @property
@@ -161,12 +173,25 @@ class _Allocated(Stmt):
         return self.__dict__.get("_body") or self._fields[1]
 
     @property
+    def annotations(self) -> dict[str, typing.Any]:
+        return _notes_of(self)
+
+    @property
+    def alloc_buffers(self) -> list[typing.Any]:
+        return [self.buffer]
+
+    @property
     def dtype(self) -> str:
         return self.buffer.dtype
 
     @property
     def extents(self) -> list[typing.Any]:
         return list(self._memory.shape) if "_memory" in self.__dict__ else [self.buffer.size]
+
+
+def _notes_of(block: typing.Any) -> dict[str, typing.Any]:
+    from ..ir.memory_pools import pools_from_text
+    return {k: pools_from_text(v) if k == CANDIDATE_MEMORY_POOLS else v for k, v in (block._fields[6] if block._kind == "Block" else {}).items()}
 
 
 class _AllocateKind(type):
@@ -245,6 +270,11 @@ class Address:
         return f"@{self.op}({', '.join(str(a) for a in self.args)}, dtype=handle)"
 
 
+def address_value(element: typing.Any) -> typing.Any:
+    """The address of an element as the value of a variable, which stands for memory from there on."""
+    return _core.extern_value("handle", "tir.address_of", [element])
+
+
 class _Annotation:
     """A type among the arguments of a call."""
 
@@ -262,6 +292,7 @@ def _number(value: typing.Any) -> typing.Any:
 def _argument(name: str, value: typing.Any, packed: bool) -> typing.Any:
     if isinstance(value, Address):
         return ("address", value.element)
+    value = getattr(value, "_memory", value)  # a buffer's data
     if isinstance(value, _core.Array):
         return ("address", value._element([0] * len(value.shape), value.dtype))
     if isinstance(value, str):
@@ -326,7 +357,8 @@ class Block(Stmt):
     def __init__(self, name_hint: str, axes: typing.Any, body: Stmt, init: typing.Any = None, predicate: typing.Any = None, alloc_buffers: typing.Any = (), annotations: typing.Any = None):
         super().__init__(_core.stmt_block(name_hint, [tuple(a) for a in axes], predicate, init, body, list(alloc_buffers), annotations))
 
-    name_hint, predicate, init, body, annotations = (_field(i) for i in (0, 2, 3, 4, 6))
+    name_hint, predicate, init, body = (_field(i) for i in (0, 2, 3, 4))
+    annotations = property(_notes_of)
 
     @property
     def iter_vars(self) -> list[BlockAxis]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from ... import _core
-from .function import LoopModule, PrimFunc
+from .function import LoopModule, PrimFunc, loops_of
 from .stmt import For, ForKind
 from .stmt_functor import ir_transform
 
@@ -24,13 +24,10 @@ class PrimFuncPass:
     def __call__(self, mod: typing.Any) -> LoopModule:
         from ..transform import PassContext
         context = PassContext.current()
-        if isinstance(mod, PrimFunc):
-            mod = LoopModule({str(mod.attrs["global_symbol"]): mod})
-        if not isinstance(mod, LoopModule):
-            raise TypeError(f"the pass {self.__name__} is for modules of loops, not for a {type(mod).__name__}")
+        mod = loops_of(mod)
         if not context.pass_enabled(self.info):
             return mod
-        out = LoopModule()
+        out = LoopModule(None, mod.attrs)
         for name, function in mod.functions.items():
             made = self._transform(function, mod, context)
             if not isinstance(made, PrimFunc):

@@ -112,7 +112,9 @@ class TVMCPackage:
         if use_vm:
             raise TVMCException("packages of the VM are not supported; tilewright.load runs a library of it")
         self.package_path = os.fspath(package_path)
-        self.lib_name, self.lib_path, self._bytes = "mod.so", "", b""
+        self.lib_name: str | None = "mod.so"
+        self.lib_path: str | None = ""
+        self._bytes = b""
         self.graph: str | None = None
         self.params: bytes = b""
         self.project_dir = project_dir
@@ -132,6 +134,7 @@ class TVMCPackage:
             names = archive.getnames()
             if "./metadata.json" in names or "metadata.json" in names:
                 self.type, self.executor_type = "mlf", "aot" if not any("executor-config/graph/" in name for name in names) else "graph"
+                self.lib_name = self.lib_path = None  # it has code, but no library
                 return
             if "mod.so" not in names:
                 raise TVMCException(f"'{self.package_path}' has no mod.so: it is no package of a compiled model")

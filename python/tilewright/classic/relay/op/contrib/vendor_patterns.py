@@ -216,6 +216,113 @@ def _ethosn() -> tuple[Table, dict[str, Check]]:
     return table, rules
 
 
+def _small(values: Any, low: int, high: int) -> bool:
+    return all(low <= int(v) <= high for v in values)
+
+
+def _ethosu() -> tuple[Table, dict[str, Check]]:
+    """Of batch 1, at most four dimensions of 65536, strides up to 3 and dilations up to 2."""
+    bytes_ = ("uint8", "int8")
+    clipped = lambda p: p.optional(lambda q: is_op("clip")(q))  # noqa: E731
+    requantized = lambda p: p.optional(lambda q: _four("qnn.requantize", q))  # noqa: E731
+
+    def fits(value: Any, dtypes: Sequence[str] = bytes_) -> bool:
+        shape = _type(value)[1]
+        return _is(value, dtypes) and shape is not None and len(shape) <= 4 and all(d <= 65536 for d in shape)
+
+    def first(*names: str, dtypes: Sequence[str] = bytes_) -> Check:
+        return lambda call: fits(call, dtypes) and (found := _nearest(call, names)) is not None and fits(found.args[0], dtypes)
+
+    def padding(call: Any, data: Any) -> list[int] | None:
+        """With that of a padding before it, of the convolution's zero point; None: another."""
+        own = [int(p) for p in call.attrs["padding"]]
+        if data is call.args[0]:
+            return own
+        wide = [[int(n) for n in pair] for pair in call.args[0].attrs["pad_width"]]
+        if len(wide) != 4 or wide[0] != [0, 0] or wide[3] != [0, 0] or int(call.args[0].args[1].data.numpy()) != int(call.args[2].data.numpy()):
+            return None
+        return [own[0] + wide[1][0], own[1] + wide[2][0], own[2] + wide[1][1], own[3] + wide[2][1]]
+
+    def convolution(layout: str) -> Check:
+        def check(call: Any) -> bool:
+            a, weight = call.attrs, call.args[1]
+            if a["data_layout"] != "NHWC" or a["kernel_layout"] != layout or not _is(weight, bytes_, 4):
+                return False
+            data = call.args[0].args[0] if getattr(getattr(call.args[0], "op", None), "name", "") == "nn.pad" else call.args[0]
+            pads, shape, sizes = padding(call, data), _type(data)[1], _type(weight)[1] or ()
+            if pads is None or shape is None or shape[0] != 1 or not fits(data) or any(p > most for p, most in zip(pads, (31, 31, 32, 32))):
+                return False
+            high, wide = ((int(n) - 1) * int(d) + 1 for n, d in zip(sizes[:2], a["dilation"]))
+            depthwise = layout == "HWOI"
+            if not (_small(a["strides"], 1, 3) and _small(a["dilation"], 1, 2) and high <= 64 and high * wide <= 4096 and int(a["groups"]) == (sizes[2] if depthwise else 1)):
+                return False
+            return not depthwise or sizes[3] == 1
+        return check
+
+    def transposed(call: Any) -> bool:
+        """By two in each direction: to exactly twice the size, or without padding."""
+        a, data, kernel, out = call.attrs, *((_type(x)[1] or (0,) * 4) for x in (call.args[0], call.args[1], call))
+        more = [0 if any(map(int, a["padding"])) else max(k - 2, 0) for k in kernel[2:]]
+        return (a["data_layout"] == "NHWC" and a["kernel_layout"] == "IOHW" and all(_is(x, bytes_, 4) for x in call.args[:2]) and data[0] == 1 and int(a["groups"]) == 1
+                and _small(a["strides"], 2, 2) and _small(a["dilation"], 1, 1) and [2 * n + m for n, m in zip(data[1:3], more)] == list(out[1:3]))
+
+    def pooled(kind: str) -> Check:
+        def check(call: Any) -> bool:
+            found = _nearest(call, (f"nn.{kind}_pool2d",))
+            a, size = found.attrs, [int(n) for n in found.attrs["pool_size"]]
+            bounds = (127, 127, 128, 128) if kind == "max" else (3, 3, 4, 4)
+            if not fits(call) or a["layout"] != "NHWC" or (_type(call)[1] or (0,))[0] != 1 or any(int(p) > most for p, most in zip(a["padding"], bounds)):
+                return False
+            return _small(a["strides"], 1, 3) and size[1] <= 256 and size[0] * size[1] <= 65536
+        return check
+
+    def both(*names: str, dtypes: Sequence[str] = bytes_) -> Check:
+        def check(call: Any) -> bool:
+            a, b = _nearest(call, names).args[:2]
+            shapes = [_type(x)[1] or () for x in (a, b)]
+            alike = len(shapes[0]) == len(shapes[1]) and all(m == n or 1 in (m, n) for m, n in zip(*shapes))
+            return fits(call, dtypes) and fits(a, dtypes) and fits(b, dtypes) and _type(a)[0] == _type(b)[0] and (alike or () in shapes)
+        return check
+
+    def averaged(call: Any) -> bool:
+        found = _nearest(call, ("mean",))
+        axis, shape = [int(i) for i in found.attrs["axis"]], _type(found.args[0])[1] or ()
+        spatial = {4: ([1, 2], [1], [2]), 3: ([0, 1], [0], [1]), 2: ([0, 1], [0], [1])}.get(len(shape), ())
+        return fits(call) and axis in spatial and (len(shape) != 4 or shape[0] == 1)
+
+    def resized(call: Any) -> bool:
+        found = _nearest(call, ("image.resize2d",))
+        a, shape = found.attrs, _type(found.args[0])[1] or (0, 0, 0, 0)
+        scale = [int(n) / m for n, m in zip(a["size"], shape[1:3])]
+        return a["layout"] == "NHWC" and a["method"] in ("nearest_neighbor", "linear") and a["coordinate_transformation_mode"] in ("asymmetric", "align_corners") and scale in ([2.0, 2.0], [1.0, 1.0])
+    conv = lambda layout: _of("qnn.conv2d", convolution(layout))  # noqa: E731
+    data = is_op("nn.pad")(wildcard(), is_constant()) | wildcard()
+    whole = is_op("qnn.conv2d")(data, *(is_constant() for _ in range(5)))
+    biased = clipped(_four("qnn.requantize", is_op("nn.bias_add")(whole, is_constant())))
+    dense = is_op("qnn.dense")(wildcard(), *(is_constant() for _ in range(5)))
+    wide = ("uint8", "int8", "int32")
+    swish = is_op("qnn.dequantize")(wildcard(), is_constant(), is_constant())
+    swish = is_op("multiply")(is_op("multiply")(swish, is_op("clip")(is_op("add")(swish, is_constant()))), is_constant())
+    table: Table = [
+        ("ethos-u.qnn_conv2d", biased, conv("HWIO")), ("ethos-u.qnn_depthwise_conv2d", biased, conv("HWOI")),
+        ("ethos-u.qnn_conv2d_transpose", _four("qnn.requantize", _biased_or_not(is_op("qnn.conv2d_transpose")(wildcard(), *(is_constant() for _ in range(5))))), _of("qnn.conv2d_transpose", transposed)),
+        ("ethos-u.qnn_fc", clipped(_four("qnn.requantize", _biased_or_not(dense))), _of("qnn.dense", lambda c: all(_is(x, bytes_, 2) for x in c.args[:2]) and (_type(c.args[0])[1] or (0,))[0] == 1)),
+        ("ethos-u.max_pool2d", clipped(is_op("nn.max_pool2d")(wildcard())), pooled("max")),
+        ("ethos-u.avg_pool2d", clipped(is_op("cast")(is_op("nn.avg_pool2d")(is_op("cast")(wildcard())))), pooled("avg")),
+        ("ethos-u.add", clipped(_binary_quantized("qnn.add")), both("qnn.add", dtypes=wide)), ("ethos-u.subtract", clipped(_binary_quantized("qnn.subtract")), both("qnn.subtract", dtypes=wide)),
+        ("ethos-u.mul", clipped(_binary_quantized("qnn.mul")), both("qnn.mul", dtypes=wide)),
+        ("ethos-u.min", clipped(requantized(is_op("minimum")(wildcard(), wildcard()))), both("minimum")), ("ethos-u.max", clipped(requantized(is_op("maximum")(wildcard(), wildcard()))), both("maximum")),
+        ("ethos-u.shl", is_op("left_shift")(wildcard(), wildcard()), both("left_shift", dtypes=("int32",))), ("ethos-u.abs", _between(is_op("abs")), first("qnn.dequantize")),
+        ("ethos-u.mean", _four("qnn.requantize", is_op("mean")(is_op("cast")(wildcard()))), averaged), ("ethos-u.concat", is_op("qnn.concatenate")(*(wildcard() for _ in range(5))), lambda c: fits(c)),
+        *((f"ethos-u.{n}", _between(is_op(op)), first("qnn.dequantize")) for n, op in (("tanh", "tanh"), ("sigmoid", "sigmoid"), ("leaky_relu", "nn.leaky_relu"), ("softmax", "nn.softmax"))),
+        ("ethos-u.hard_swish", is_op("qnn.quantize")(swish, is_constant(), is_constant()), lambda c: fits(c, ("int8",))),
+        ("ethos-u.resize2d", _between(is_op("image.resize2d")), resized),
+        ("ethos-u.split", is_op("split")(wildcard()), lambda c: fits(c.args[0])), ("ethos-u.requantize", _four("qnn.requantize", wildcard()), first("qnn.requantize")),
+        *((f"ethos-u.{name}", is_op(name)(wildcard()), first(name)) for name in ("expand_dims", "squeeze", "reshape", "strided_slice")),
+    ]
+    return table, {}
+
+
 # By the number of operands; the rest of their attributes is taken as it is.
 _TENSORRT = {1: "abs atan ceil clip cos erf exp expand_dims floor image.resize2d log max mean min negative nn.adaptive_avg_pool2d nn.adaptive_max_pool2d nn.avg_pool2d nn.avg_pool3d nn.batch_flatten "
                 "nn.global_avg_pool2d nn.global_max_pool2d nn.leaky_relu nn.max_pool2d nn.max_pool3d nn.relu nn.softmax nn.upsampling prod reshape sigmoid sin sqrt squeeze strided_slice sum tan tanh transpose",
@@ -238,6 +345,6 @@ def _tensorrt() -> tuple[Table, dict[str, Check]]:
 
 # By the compiler's name: from nothing to its patterns, longest first, and its rules for single operators.
 TABLES: dict[str, Callable[[], tuple[Table, dict[str, Check]]]] = {
-    "arm_compute_lib": _arm_compute_lib, "bnns": _bnns, "clml": _clml, "cmsis-nn": _cmsisnn, "cublas": _cublas, "cudnn": _cudnn, "cutlass": _cutlass, "ethos-n": _ethosn, "tensorrt": _tensorrt}
+    "arm_compute_lib": _arm_compute_lib, "bnns": _bnns, "clml": _clml, "cmsis-nn": _cmsisnn, "cublas": _cublas, "cudnn": _cudnn, "cutlass": _cutlass, "ethos-n": _ethosn, "ethos-u": _ethosu, "tensorrt": _tensorrt}
 
 __all__ = ["TABLES"]

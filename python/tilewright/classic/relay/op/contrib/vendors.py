@@ -57,6 +57,8 @@ def _steps(compiler: str, table: Any, mod_name: str) -> list[Any]:
 
 def _partition(name: str, vendor: _Vendor) -> Callable[..., Any]:
     def partition(mod: Any, params: Mapping[str, Any] | None = None, *_: Any, **options: Any) -> Any:
+        if name == "vitis_ai" and not options.get("dpu"):
+            raise ValueError("partition_for_vitis_ai is for one accelerator: name it, dpu=\"DPUCZDX8G-zcu104\"")
         table = get_pattern_table(vendor.compiler)
         if table is None and not registered(f"target.{vendor.compiler}"):
             raise NotImplementedError(f"partition_for_{name}: what {vendor.runs_on} runs is not known here; build the module as it is for the processor, or "

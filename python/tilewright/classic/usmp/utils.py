@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The script interface of memory planning (tvm.tir.usmp): buffers with their conflicts, planners by name, and their results."""
+"""What planners of memory are given and give (tvm.tir.usmp.utils): buffers with their conflicts, and places in pools."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .. import _core
-from .ir.memory_pools import PoolInfo
-from .registry import register_for_objects, registered_in_python
-from .tir.expr import IntImm
-from .transform import PassContext
+from ... import _core
+from ..ir.memory_pools import PoolInfo
+from ..registry import register_for_objects, registered_in_python
+from ..runtime.container import Map
+from ..tir.expr import IntImm
+from ..tir.stmt import CANDIDATE_MEMORY_POOLS as CANDIDATE_MEMORY_POOL_ATTR
+from ..transform import PassContext
 
-CANDIDATE_MEMORY_POOL_ATTR = "candidate_memory_pools"
 _ALGORITHMS = ("greedy_by_size", "greedy_by_conflicts", "hill_climb")
 
 
@@ -30,11 +31,17 @@ class _Bytes(IntImm):
     __radd__ = __add__
 
 
+class BufferInfoKind:
+    """What a buffer holds."""
+    INTERMEDIATE, INPUT, OUTPUT = range(3)
+
+
 class BufferInfo:
     """A buffer to be placed; conflicts are the buffers whose live ranges overlap with its own."""
 
-    def __init__(self, name_hint: str, size_bytes: int, pool_candidates: Sequence[PoolInfo], alignment: int | None = None):
+    def __init__(self, name_hint: str, size_bytes: int, pool_candidates: Sequence[PoolInfo], alignment: int | None = None, kind: int = BufferInfoKind.INTERMEDIATE):
         self.name_hint, self.size_bytes, self.pool_candidates, self.alignment = name_hint, _Bytes("int64", int(size_bytes)), list(pool_candidates), int(alignment or 1)
+        self.kind = kind
         self.conflicts: list[BufferInfo] = []
 
     def set_conflicts(self, conflicts: Iterable["BufferInfo"]) -> None:
@@ -55,7 +62,7 @@ class BufferInfoAnalysis:
     """Buffers with the statements that allocate them, and the most bytes that are in use at once."""
 
     def __init__(self, buffer_info_stmts: Any, memory_pressure: int):
-        self.buffer_info_stmts, self.memory_pressure = dict(buffer_info_stmts), _Bytes("int64", int(memory_pressure))
+        self.buffer_info_stmts, self.memory_pressure = Map(buffer_info_stmts), _Bytes("int64", int(memory_pressure))
 
 
 class AllocatedPoolInfo:
@@ -88,8 +95,7 @@ def planner(name: str, pools: Sequence[PoolInfo]) -> Any:
         left = [b.name_hint for b in buffers if id(b) not in places]
         if left:
             raise ValueError(f"tir.usmp.algo.{name} gives no place to {', '.join(left)}")
-        index = {id(pool): i for i, pool in enumerate(pools)}
-        return [(index[id(places[id(b)].pool_info)], places[id(b)].byte_offset) for b in buffers]
+        return [(pools.index(places[id(b)].pool_info), places[id(b)].byte_offset) for b in buffers]
     return plan
 
 
@@ -100,17 +106,16 @@ def _algorithm(name: str) -> Any:
         buffers = sorted(buffer_infos, key=lambda b: b.name_hint, reverse=True)
         pools: list[PoolInfo] = []
         for buffer in buffers:
-            pools += [p for p in buffer.pool_candidates if not any(p is q for q in pools)]
+            pools += [p for p in buffer.pool_candidates if p not in pools]
             if not buffer.pool_candidates:
                 raise ValueError(f"the buffer '{buffer.name_hint}' has no pool_candidates; give it the pools that it may lie in")
         number = {id(b): i for i, b in enumerate(buffers)}
-        index = {id(p): i for i, p in enumerate(pools)}
         meets: list[set[int]] = [set() for _ in buffers]
         for i, buffer in enumerate(buffers):  # one of the two may say it
             for j in (number[id(c)] for c in buffer.conflicts if id(c) in number):
                 meets[i].add(j)
                 meets[j].add(i)
-        rows = [(b.name_hint, int(b.size_bytes), b.alignment, [index[id(p)] for p in b.pool_candidates], sorted(meets[i])) for i, b in enumerate(buffers)]
+        rows = [(b.name_hint, int(b.size_bytes), b.alignment, [pools.index(p) for p in b.pool_candidates], sorted(meets[i])) for i, b in enumerate(buffers)]
         places = _core.plan_pools(rows, [(p.pool_name, p.size_hint_bytes) for p in pools], name)
         return {b: PoolAllocation(pools[pool], offset) for b, (pool, offset) in zip(buffers, places)}
     plan.__name__, plan.__doc__ = name, f"Places buffers by {name}. Error 101: the pools are too small."
@@ -120,4 +125,15 @@ def _algorithm(name: str) -> Any:
 for _name in _ALGORITHMS:
     register_for_objects(f"tir.usmp.algo.{_name}", _algorithm(_name))
 
-__all__ = ["AllocatedPoolInfo", "BufferInfo", "BufferInfoAnalysis", "CANDIDATE_MEMORY_POOL_ATTR", "PoolAllocation", "planner", "use_workspace_io_is_enabled"]
+
+def _of_statements(buffer_info_stmts: Any, places: Any) -> Map:
+    """The places of statements: those of their buffers."""
+    known = dict(places)
+    return Map({stmt: known[info] for info, stmt in dict(buffer_info_stmts).items()})
+
+
+for _name, _function in {"AssignStmtPoolAllocations": _of_statements, "CreateArrayBufferInfo": lambda buffer_info_stmts: list(dict(buffer_info_stmts)),
+                         "BufferInfoSetConflicts": BufferInfo.set_conflicts, **{c.__name__: c for c in (AllocatedPoolInfo, BufferInfo, BufferInfoAnalysis, PoolAllocation)}}.items():
+    register_for_objects(f"tir.usmp.{_name}", _function)
+
+__all__ = ["AllocatedPoolInfo", "BufferInfo", "BufferInfoAnalysis", "BufferInfoKind", "CANDIDATE_MEMORY_POOL_ATTR", "PoolAllocation", "planner", "use_workspace_io_is_enabled"]
