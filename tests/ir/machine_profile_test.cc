@@ -25,7 +25,9 @@ class MachineProfileTest : public ::testing::Test {
     const char* before = std::getenv("TILEWRIGHT_CACHE_DIR");
     if (before) saved_ = before;
     was_set_ = before != nullptr;
-    folder_ = ::testing::TempDir() + "machine_profile";
+    // Tests run beside each other, each in a process of its own.
+    folder_ =
+        ::testing::TempDir() + "machine_profile_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder_);
     setenv("TILEWRIGHT_CACHE_DIR", folder_.c_str(), 1);
   }

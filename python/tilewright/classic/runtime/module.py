@@ -257,10 +257,9 @@ def system_lib(symbol_prefix: str = "") -> Module:
 
 
 def _share_runtime() -> None:
-    """Libraries that the process loads later find the runtime's C functions: a system library registers itself by one."""
-    path = os.path.join(os.path.dirname(_core.__file__), "libtilewright_runtime.so.0")
-    if os.path.exists(path):
-        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL | os.RTLD_NOLOAD)
+    """Libraries that the process loads later find the runtime's C functions: a system library registers itself by one. The runtime is
+    the one that the extension module needed, wherever it was found ($LD_LIBRARY_PATH goes first)."""
+    ctypes.CDLL("libtilewright_runtime.so.0", mode=ctypes.RTLD_GLOBAL | os.RTLD_NOLOAD)
 
 
 _share_runtime()
