@@ -11,6 +11,7 @@ namespace sequences {
 namespace {
 
 using Ints = std::vector<int64_t>;
+constexpr int64_t kMostSteps = 4096;  // each is a dozen operators
 
 class CtcLoss {
  public:
@@ -18,6 +19,7 @@ class CtcLoss {
     alone_ = c.rank(log_probs_) == 2;
     if (alone_) log_probs_ = c.expand(log_probs_, 1);
     steps_ = c.dims(log_probs_).at(0);
+    if (steps_ < 1 || steps_ > kMostSteps) c.unsupported(format("{} steps", steps_));
     batch_ = c.dims(log_probs_).at(1);
     steps_of_ = lengths("input_lengths");
     labels_of_ = lengths("target_lengths");
