@@ -40,6 +40,21 @@ Value joined(NodeContext& c, Expr real, Expr imaginary) {
   return as_complex(c.concat({c.expand(real, rank), c.expand(imaginary, rank)}, rank));
 }
 Expr zeros_of(NodeContext& c, const Expr& e) { return c.broadcast_to(c.zero_like(e), c.dims(e)); }
+Parts times(NodeContext& c, const Parts& a, const Parts& b) {
+  return {c.sub(c.mul(a.real, b.real), c.mul(a.imaginary, b.imaginary)),
+          c.add(c.mul(a.real, b.imaginary), c.mul(a.imaginary, b.real))};
+}
+Parts exponential_of(NodeContext& c, const Parts& p) {
+  const Expr size = c.call("exp", {p.real});
+  return {c.mul(size, c.call("cos", {p.imaginary})), c.mul(size, c.call("sin", {p.imaginary}))};
+}
+Expr squared_length(NodeContext& c, const Parts& p) {
+  return c.add(c.mul(p.real, p.real), c.mul(p.imaginary, p.imaginary));
+}
+Expr length_of(NodeContext& c, const Parts& p) { return c.call("sqrt", {squared_length(c, p)}); }
+Expr angle_of(NodeContext& c, const Parts& p) {
+  return c.one_of("aten.atan2.default", {{"self", Value(p.imaginary)}, {"other", Value(p.real)}});
+}
 
 namespace {
 
@@ -70,16 +85,11 @@ Values conjugate(NodeContext& c) {
   const Parts p = parts_of(c, v);
   return {joined(c, p.real, c.call("negative", {p.imaginary}))};
 }
-Values magnitude(NodeContext& c) {
-  const Parts p = parts_of(c, c.value("self"));
-  return {Value(c.call("sqrt", {c.add(c.mul(p.real, p.real), c.mul(p.imaginary, p.imaginary))}))};
-}
+Values magnitude(NodeContext& c) { return {Value(length_of(c, parts_of(c, c.value("self"))))}; }
 Values angle(NodeContext& c) {
   const Parts p = parts_of(c, c.value("self"));
   if (!p.imaginary) c.unsupported("of a real tensor");
-  Node node = c.node();
-  node.target = "aten.atan2.default";
-  return convert_resolved(c.place(), node, {{"self", Value(p.imaginary)}, {"other", Value(p.real)}});
+  return {Value(angle_of(c, p))};
 }
 
 // ---- arithmetic
@@ -111,15 +121,15 @@ Values product(NodeContext& c) {
   const Parts p = operand(c, a, b), q = operand(c, b, a);
   if (!p.imaginary) return {joined(c, c.mul(p.real, q.real), c.mul(p.real, q.imaginary))};
   if (!q.imaginary) return {joined(c, c.mul(p.real, q.real), c.mul(p.imaginary, q.real))};
-  return {joined(c, c.sub(c.mul(p.real, q.real), c.mul(p.imaginary, q.imaginary)),
-                 c.add(c.mul(p.real, q.imaginary), c.mul(p.imaginary, q.real)))};
+  const Parts made = times(c, p, q);
+  return {joined(c, made.real, made.imaginary)};
 }
 Values quotient(NodeContext& c) {
   const Value &a = c.value("self"), &b = c.value("other");
   const Parts p = operand(c, a, b), q = operand(c, b, a);
   auto divided = [&](const Expr& x, const Expr& y) { return c.call("divide", {x, y}); };
   if (!q.imaginary) return {joined(c, divided(p.real, q.real), divided(p.imaginary, q.real))};
-  const Expr size = c.add(c.mul(q.real, q.real), c.mul(q.imaginary, q.imaginary));
+  const Expr size = squared_length(c, q);
   const Expr below = c.mul(p.real, q.imaginary);
   if (!p.imaginary)
     return {joined(c, divided(c.mul(p.real, q.real), size), c.call("negative", {divided(below, size)}))};
@@ -194,13 +204,12 @@ Values itself(NodeContext& c) { return {as_complex(c.tensor("self"))}; }
 
 Values reciprocal(NodeContext& c) {
   const Parts p = parts_of(c, c.value("self"));
-  const Expr size = c.add(c.mul(p.real, p.real), c.mul(p.imaginary, p.imaginary));
+  const Expr size = squared_length(c, p);
   return {joined(c, c.div(p.real, size), c.call("negative", {c.div(p.imaginary, size)}))};
 }
 Values exponential(NodeContext& c) {
-  const Parts p = parts_of(c, c.value("self"));
-  const Expr size = c.call("exp", {p.real});
-  return {joined(c, c.mul(size, c.call("cos", {p.imaginary})), c.mul(size, c.call("sin", {p.imaginary})))};
+  const Parts p = exponential_of(c, parts_of(c, c.value("self")));
+  return {joined(c, p.real, p.imaginary)};
 }
 // The product of matrices by those of their parts.
 Values matrix_product(NodeContext& c) {

@@ -16,6 +16,12 @@ Parts parts_of(NodeContext& c, const Value& v);
 Value joined(NodeContext& c, Expr real, Expr imaginary);
 // Zeros of the tensor's own shape.
 Expr zeros_of(NodeContext& c, const Expr& e);
+// Of two parts each.
+Parts times(NodeContext& c, const Parts& a, const Parts& b);
+Parts exponential_of(NodeContext& c, const Parts& p);
+Expr squared_length(NodeContext& c, const Parts& p);
+Expr length_of(NodeContext& c, const Parts& p);
+Expr angle_of(NodeContext& c, const Parts& p);
 
 }  // namespace tilewright::torch::complex
 

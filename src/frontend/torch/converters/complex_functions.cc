@@ -10,10 +10,15 @@ namespace tilewright::torch {
 namespace complex_functions {
 namespace {
 
+using complex::angle_of;
 using complex::axes_of;
+using complex::exponential_of;
 using complex::joined;
+using complex::length_of;
 using complex::Parts;
 using complex::parts_of;
+using complex::squared_length;
+using complex::times;
 using complex::zeros_of;
 
 Expr one(NodeContext& c, const char* op, const Expr& e) { return c.call(op, {e}); }
@@ -25,29 +30,15 @@ Parts self(NodeContext& c) {
 }
 Values made(NodeContext& c, const Parts& p) { return {joined(c, p.real, p.imaginary)}; }
 
-Parts times(NodeContext& c, const Parts& a, const Parts& b) {
-  return {c.sub(c.mul(a.real, b.real), c.mul(a.imaginary, b.imaginary)),
-          c.add(c.mul(a.real, b.imaginary), c.mul(a.imaginary, b.real))};
-}
 Parts quotient(NodeContext& c, const Parts& a, const Parts& b) {
-  const Expr size = c.add(c.mul(b.real, b.real), c.mul(b.imaginary, b.imaginary));
+  const Expr size = squared_length(c, b);
   const Parts p = times(c, a, {b.real, negated(c, b.imaginary)});
   return {c.div(p.real, size), c.div(p.imaginary, size)};
 }
-Expr size_of(NodeContext& c, const Parts& p) {
-  return one(c, "sqrt", c.add(c.mul(p.real, p.real), c.mul(p.imaginary, p.imaginary)));
-}
-Expr angle_of(NodeContext& c, const Parts& p) {
-  return c.one_of("aten.atan2.default", {{"self", Value(p.imaginary)}, {"other", Value(p.real)}});
-}
-Parts logarithm(NodeContext& c, const Parts& p) { return {one(c, "log", size_of(c, p)), angle_of(c, p)}; }
-Parts exponential(NodeContext& c, const Parts& p) {
-  const Expr size = one(c, "exp", p.real);
-  return {c.mul(size, one(c, "cos", p.imaginary)), c.mul(size, one(c, "sin", p.imaginary))};
-}
+Parts logarithm(NodeContext& c, const Parts& p) { return {one(c, "log", length_of(c, p)), angle_of(c, p)}; }
 // By the larger of the root's parts, from which the other follows without a difference of numbers that are alike.
 Parts root(NodeContext& c, const Parts& p) {
-  const Expr zero = c.zero_like(p.real), size = size_of(c, p);
+  const Expr zero = c.zero_like(p.real), size = length_of(c, p);
   const Expr larger = one(c, "sqrt", by_number(c, c.add(size, one(c, "abs", p.real)), 0.5));
   const Expr none = c.call("equal", {larger, zero});
   const Expr other = c.div(by_number(c, p.imaginary, 0.5), c.where(none, c.scalar_like(1, larger), larger));
@@ -99,8 +90,8 @@ Values power(NodeContext& c) {
     return Parts{real, p.imaginary ? c.cast(p.imaginary, own) : c.zero_like(real)};
   };
   const Parts x = as_float(base), y = as_float(exponent);
-  const Parts p = exponential(c, times(c, logarithm(c, x), y));
-  const Expr none = c.call("equal", {size_of(c, x), c.zero_like(x.real)});
+  const Parts p = exponential_of(c, times(c, logarithm(c, x), y));
+  const Expr none = c.call("equal", {length_of(c, x), c.zero_like(x.real)});
   return made(c, {c.where(none, c.zero_like(p.real), p.real), c.where(none, c.zero_like(p.imaginary), p.imaginary)});
 }
 
@@ -144,7 +135,7 @@ Values sigmoid(NodeContext& c) {  // (1 + tanh(z / 2)) / 2
 // Of length 1, or 0.
 Values direction(NodeContext& c) {
   const Parts p = self(c);
-  const Expr size = size_of(c, p), zero = c.zero_like(size);
+  const Expr size = length_of(c, p), zero = c.zero_like(size);
   const Expr by = c.where(c.call("equal", {size, zero}), c.scalar_like(1, size), size);
   return made(c, {c.div(p.real, by), c.div(p.imaginary, by)});
 }
@@ -246,7 +237,7 @@ Values by_parts(NodeContext& c) {
 // The length of vectors is that of the elements' lengths.
 Values norm(NodeContext& c) {
   NamedValues arguments = c.arguments();
-  arguments.at(0).second = Value(size_of(c, self(c)));
+  arguments.at(0).second = Value(length_of(c, self(c)));
   return c.aten(c.node().target, std::move(arguments));
 }
 // What looks at the shape alone.
