@@ -220,6 +220,19 @@ TEST(DirectKernels, LinesOfBothSignsAreSorted) {
       }
 }
 
+// Of other rows of a table beyond the second cache: strips of columns, the last one over the one before it.
+TEST(DirectKernels, GathersRowsOfALargeTable) {
+  for (DataType dtype : {kFloat16, kFloat32, kInt64, kUInt8}) {
+    const std::vector<int64_t> shape{2, 1900, 700}, taken{2, 2000, 700};
+    Tensor places(kInt64, taken);
+    for (int64_t i = 0; i < places.size(); ++i)
+      places.set_int(i, static_cast<int64_t>(static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u >> 40) % 3800 - 1900);
+    Expr table = input("table", shape, dtype), at = input("at", taken, kInt64);
+    check({table, at}, call("gather", {table, at}, make_attrs<GatherAttrs>([](auto& a) { a.axis = 1; })),
+          {{"at", places}});
+  }
+}
+
 TEST(DirectKernels, TransposesAndCopiesOfEveryWidth) {
   for (DataType dtype : {kBool, kUInt8, kInt16, kFloat16, kInt32, kInt64, kFloat64}) {
     Expr x = input("x", {2, 19, 5, 35}, dtype);
