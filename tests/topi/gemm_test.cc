@@ -176,7 +176,7 @@ TEST(Gemm, FewColumnsOfDots) {
   auto dots = [&](int64_t m, int64_t n, int64_t k) {
     GemmProblem p;
     p.m = m, p.n = n, p.k = p.row_stride = k;
-    return packed_as_dots(p, wide);
+    return packed_as_dots(p, wide, false);
   };
   EXPECT_TRUE(dots(1415, 10, 805));
   EXPECT_TRUE(dots(1698, 4, 90));
