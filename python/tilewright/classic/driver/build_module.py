@@ -14,6 +14,7 @@ from ..target import Target
 from ..runtime.module import CSourceModuleCreate
 from ..te.lowering import arguments_of
 from ..te.schedule import Schedule
+from ..tir.calls import inlined
 from ..tir.function import LoopModule, PrimFunc
 from ..transform import PassContext
 
@@ -118,6 +119,7 @@ def _functions(inputs: Any, args: Any, name: str, binds: Any) -> list[Any]:
     if isinstance(inputs, PrimFunc):
         return [inputs]
     if isinstance(inputs, LoopModule):
+        inputs = inlined(inputs)
         return [f if f.attrs.get("global_symbol") == n or len(inputs) == 1 and n == "main" else f.with_attr("global_symbol", n) for n, f in inputs.functions.items()]
     if isinstance(inputs, (list, tuple)):
         return [f for one in inputs for f in _functions(one, args, name, binds)]
