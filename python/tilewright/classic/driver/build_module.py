@@ -61,6 +61,9 @@ class FunctionFactory(ExecutorFactoryModule):
     def export_library(self, file_name: Any, *args: Any, **kwargs: Any) -> str:
         return ExecutorFactoryModule.export_library(self._joined(), file_name, *args, **kwargs)
 
+    def save(self, file_name: Any, fmt: str = "", form: str = "") -> None:
+        ExecutorFactoryModule.save(self._joined(), file_name, fmt, form)
+
     @property
     def module(self) -> FunctionLibrary:
         return self._loaded(FunctionLibrary)
@@ -120,7 +123,10 @@ def _functions(inputs: Any, args: Any, name: str, binds: Any) -> list[Any]:
         return [inputs]
     if isinstance(inputs, LoopModule):
         inputs = inlined(inputs)
-        return [f if f.attrs.get("global_symbol") == n or len(inputs) == 1 and n == "main" else f.with_attr("global_symbol", n) for n, f in inputs.functions.items()]
+        symbols = [str(f.attrs["global_symbol"]) for f in inputs.functions.values()]
+        # A script's own symbol is the function's name; what is called main because nothing was said, or like another, has its name in the module.
+        return [f if symbols.count(s) == 1 and (s != "main" or len(inputs) == 1 and n == "main") else f.with_attr("global_symbol", n)
+                for s, (n, f) in zip(symbols, inputs.functions.items())]
     if isinstance(inputs, (list, tuple)):
         return [f for one in inputs for f in _functions(one, args, name, binds)]
     if isinstance(inputs, Mapping):

@@ -71,6 +71,8 @@ class _Inliner:
         values, arrays, views = {}, {}, []
         for p, value in zip(function.params, given):
             if not _is_array(p):
+                if p.dtype == "handle" and _is_null(value):
+                    continue
                 if p.dtype == "handle":
                     raise ValueError(f"nothing in '{name}' says what memory its parameter '{p.name}' is")
                 values[p] = value
@@ -91,6 +93,10 @@ class _Inliner:
 
 def _kind(value: Any) -> str:
     return getattr(value, "_kind", "")
+
+
+def _is_null(value: Any) -> bool:
+    return _kind(value) == "Reinterpret" and value.dtype == "handle"
 
 
 def _with_memory_of_its_own(body: Any, arrays: Mapping[Any, Any], number: int) -> Any:
@@ -161,6 +167,8 @@ class _Caller:
         function = self._inliner.function(name)._function
         if function is None:
             raise ValueError(f"the function '{name}', which {self._name} calls, is lowered already")
+        if len(args) == len(function.params) + 1 and _is_null(args[-1]):
+            args = args[:-1]  # the device's handle of a cpacked call, of which there is none here
         if len(function.params) != len(args):
             raise ValueError(f"{self._name} gives {len(args)} values to '{name}', which has {len(function.params)} parameters")
         return self._inliner.statement(name, [self._given(a, p, name) for a, p in zip(args, function.params)], self._name)
