@@ -426,9 +426,21 @@ def a_composite_target_from_the_command_line():
     assert callable(get_codegen_by_target("compute-library")["pass_pipeline"]) and get_codegen_by_target("cmsis-nn")["config_key"] == "relay.ext.cmsisnn.options"
     with refusing(Exception, "invalid"):
         get_codegen_by_target("invalid")
-    mod, params, _, _ = two_layers()
+    mod, params, x, wanted = two_layers()
     model = tvmc.TVMCModel(mod, params)
     folder = utils.tempdir()
+    for target, part in (("ccompiler, llvm", "ccompiler"), ("cblas, llvm -mcpu=x86-64-v3", "cblas"), ("dnnl, llvm", "dnnl")):
+        try:
+            package = tvmc.compile(model, target=target, package_path=str(folder / "parts.tar"), mod_name="net", dump_code="relay,ll")
+        except tvm.TVMError as error:
+            assert f"libtilewright_{part}" in str(error), error  # which is built where the library is
+            continue
+        if part != "ccompiler":  # of whose operators the model has none
+            assert f"tvmgen_net_{part}_main_0" in open(str(folder / "parts.tar.relay")).read()
+        assert "define" in open(str(folder / "parts.tar.ll")).read()
+        np.testing.assert_allclose(tvmc.run(package, device="cpu", inputs={"data": x}).outputs["output_0"], wanted, rtol=1e-4, atol=1e-5)
+    with refusing(Exception, "cannot be dumped as 'cu', only as relay or asm or ll"):
+        tvmc.compile(model, target="llvm", package_path=str(folder / "m.tar"), dump_code="cu")
     with refusing(Exception, "relay.ext."):
         tvmc.compile(model, target="compute-library, llvm -mtriple=aarch64-linux-gnu -mattr=+neon", package_path=str(folder / "m.tar"))
     package = tvmc.compile(model, target="llvm -mcpu=x86-64-v3", package_path=str(folder / "m.tar"), tuning_records=None, desired_layout=None)
