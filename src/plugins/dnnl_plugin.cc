@@ -2,7 +2,6 @@
 // The code generator "dnnl" with modules of type "dnnl_json": functions run by oneDNN (docs/external-codegen.md). A
 // plug-in of compiler and runtime, so that neither depends on oneDNN.
 #include <algorithm>
-#include <dnnl.hpp>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,11 +10,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "plugins/dnnl_versions.h"
 #include "plugins/graph_plugin.h"
 
 namespace {
 
 using Json = nlohmann::json;
+namespace onednn = tilewright::plugins::onednn;
 using dnnl::memory;
 using Dims = memory::dims;
 
@@ -82,7 +83,8 @@ class Plan {
           break;
         case Graph::Kind::kKernel:
           values_.push_back(kernel(nodes()[i], i));
-          if (values_.back().get_desc().dims() != desc.dims()) damaged("a kernel has another shape than its node");
+          if (onednn::dims_of(values_.back().get_desc()) != onednn::dims_of(desc))
+            damaged("a kernel has another shape than its node");
           break;
       }
     }
@@ -127,7 +129,7 @@ class Plan {
   }
   // A view of the memory with another shape; its address may change with each call.
   memory seen_as(const memory& value, const memory::desc& desc, bool once) {
-    const memory flat = laid_out(value, plain_desc(value.get_desc().dims()), once);
+    const memory flat = laid_out(value, plain_desc(onednn::dims_of(value.get_desc())), once);
     if (flat.get_desc().get_size() != desc.get_size()) damaged("an operand has another size than its operator");
     memory view(desc, engine_, flat.get_data_handle());
     views_.emplace_back(view, flat);
@@ -166,7 +168,7 @@ class Plan {
       dnnl::algorithm kind{};
       float alpha = 0, beta = 0;
       if (eltwise(chain[k], &kind, &alpha, &beta)) {
-        post.append_eltwise(1.0f, kind, alpha, beta);
+        onednn::append_eltwise(&post, kind, alpha, beta);
         continue;
       }
       if (chain[k].name != "add" && chain[k].name != "nn.bias_add")
@@ -246,18 +248,16 @@ memory Plan::kernel(const Graph::Node& node, size_t index) {
   const memory& from = values_[input(node, 0)];
   const memory::desc desc = from.get_desc();
   if (name == "nn.softmax") {
-    const int64_t rank = static_cast<int64_t>(desc.dims().size());
+    const int64_t rank = static_cast<int64_t>(onednn::dims_of(desc).size());
     const int64_t axis = integers(chain[0].attrs, "axis", {-1}, -rank).at(0);
-    const dnnl::softmax_forward::desc wanted(dnnl::prop_kind::forward_inference, desc,
-                                             static_cast<int>(axis < 0 ? axis + rank : axis));
-    return emit(dnnl::softmax_forward({wanted, engine_}),
-                {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(desc, engine_)}});
+    const auto made = onednn::softmax(engine_, desc, static_cast<int>(axis < 0 ? axis + rank : axis));
+    return emit(dnnl::softmax_forward(made), {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(desc, engine_)}});
   }
   dnnl::algorithm kind{};
   float alpha = 0, beta = 0;
   if (!eltwise(chain[0], &kind, &alpha, &beta)) throw std::runtime_error("oneDNN has no '" + name + "' here");
-  const dnnl::eltwise_forward::desc wanted(dnnl::prop_kind::forward_inference, kind, desc, alpha, beta);
-  return emit(dnnl::eltwise_forward({wanted, engine_}), {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(desc, engine_)}});
+  return emit(dnnl::eltwise_forward(onednn::eltwise(engine_, kind, desc, alpha, beta)),
+              {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(desc, engine_)}});
 }
 
 memory Plan::convolution(const Graph::Node& node, size_t index, const std::vector<Operator>& chain) {
@@ -272,15 +272,10 @@ memory Plan::convolution(const Graph::Node& node, size_t index, const std::vecto
   const auto [before, after] = padding(integers(attrs, "padding"));
   const Dims weights = groups == 1 ? kernel : Dims{groups, kernel[0] / groups, kernel[1], kernel[2], kernel[3]};
   Tail tail = tail_of(node, chain, 2, out, 1);
-  using Forward = dnnl::convolution_forward;
-  const auto kind = dnnl::prop_kind::forward_inference;
-  const auto direct = dnnl::algorithm::convolution_direct;
-  const Forward::desc wanted = tail.bias == SIZE_MAX
-                                   ? Forward::desc(kind, direct, any_desc(in), any_desc(weights), any_desc(out),
-                                                   strides, dilation, before, after)
-                                   : Forward::desc(kind, direct, any_desc(in), any_desc(weights), any_desc({out[1]}),
-                                                   any_desc(out), strides, dilation, before, after);
-  const Forward::primitive_desc made(wanted, tail.attr, engine_);
+  const memory::desc bias = any_desc({out[1]});
+  const auto made =
+      onednn::convolution(engine_, any_desc(in), any_desc(weights), tail.bias == SIZE_MAX ? nullptr : &bias,
+                          any_desc(out), {strides, dilation, before, after}, tail.attr);
   std::unordered_map<int, memory> arguments = std::move(tail.arguments);
   arguments[DNNL_ARG_SRC] = laid_out(values_[data], made.src_desc(), is_constant(data));
   const bool fixed = is_constant(weight);
@@ -288,7 +283,7 @@ memory Plan::convolution(const Graph::Node& node, size_t index, const std::vecto
       groups == 1 ? values_[weight] : seen_as(values_[weight], plain_desc(weights), fixed), made.weights_desc(), fixed);
   if (tail.bias != SIZE_MAX) arguments[DNNL_ARG_BIAS] = seen_as(values_[tail.bias], plain_desc({out[1]}), true);
   arguments[DNNL_ARG_DST] = result_of(made.dst_desc(), tail.sum, index);
-  return emit(Forward(made), std::move(arguments));
+  return emit(dnnl::convolution_forward(made), std::move(arguments));
 }
 
 memory Plan::product(const Graph::Node& node, size_t index, const std::vector<Operator>& chain) {
@@ -296,18 +291,15 @@ memory Plan::product(const Graph::Node& node, size_t index, const std::vector<Op
   const Dims in = shape_of(data), kernel = shape_of(weight), out = shape_of(index);
   if (out.size() != 2) damaged("a product is a matrix");
   Tail tail = tail_of(node, chain, 2, out, 1);
-  using Forward = dnnl::inner_product_forward;
-  const auto kind = dnnl::prop_kind::forward_inference;
-  const Forward::desc wanted =
-      tail.bias == SIZE_MAX ? Forward::desc(kind, any_desc(in), any_desc(kernel), any_desc(out))
-                            : Forward::desc(kind, any_desc(in), any_desc(kernel), any_desc({out[1]}), any_desc(out));
-  const Forward::primitive_desc made(wanted, tail.attr, engine_);
+  const memory::desc bias = any_desc({out[1]});
+  const auto made = onednn::inner_product(engine_, any_desc(in), any_desc(kernel),
+                                          tail.bias == SIZE_MAX ? nullptr : &bias, any_desc(out), tail.attr);
   std::unordered_map<int, memory> arguments = std::move(tail.arguments);
   arguments[DNNL_ARG_SRC] = laid_out(values_[data], made.src_desc(), is_constant(data));
   arguments[DNNL_ARG_WEIGHTS] = laid_out(values_[weight], made.weights_desc(), is_constant(weight));
   if (tail.bias != SIZE_MAX) arguments[DNNL_ARG_BIAS] = seen_as(values_[tail.bias], plain_desc({out[1]}), true);
   arguments[DNNL_ARG_DST] = result_of(made.dst_desc(), tail.sum, index);
-  return emit(Forward(made), std::move(arguments));
+  return emit(dnnl::inner_product_forward(made), std::move(arguments));
 }
 
 memory Plan::pooling(const Graph::Node& node, size_t index, const Operator& op) {
@@ -324,9 +316,8 @@ memory Plan::pooling(const Graph::Node& node, size_t index, const Operator& op) 
                     : tilewright::plugins::is_true(op.attrs, "count_include_pad")
                         ? dnnl::algorithm::pooling_avg_include_padding
                         : dnnl::algorithm::pooling_avg_exclude_padding;
-  const dnnl::pooling_forward::desc wanted(dnnl::prop_kind::forward_inference, kind, from.get_desc(), any_desc(out),
-                                           strides, window, before, after);
-  const dnnl::pooling_forward::primitive_desc made(wanted, engine_);
+  const auto made =
+      onednn::pooling(engine_, kind, from.get_desc(), any_desc(out), window, {strides, Dims(2, 0), before, after});
   return emit(dnnl::pooling_forward(made), {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(made.dst_desc(), engine_)}});
 }
 
@@ -346,8 +337,8 @@ memory Plan::binary(const Graph::Node& node, size_t index, dnnl::algorithm kind)
     std::copy(dims.begin(), dims.end(), seen.end() - static_cast<std::ptrdiff_t>(dims.size()));
     other = seen_as(other, plain_desc(seen), is_constant(right));
   }
-  const dnnl::binary::desc wanted(kind, from.get_desc(), other.get_desc(), from.get_desc());
-  return emit(dnnl::binary({wanted, engine_}),
+  const auto made = onednn::binary(engine_, kind, from.get_desc(), other.get_desc(), from.get_desc());
+  return emit(dnnl::binary(made),
               {{DNNL_ARG_SRC_0, from}, {DNNL_ARG_SRC_1, other}, {DNNL_ARG_DST, memory(from.get_desc(), engine_)}});
 }
 
