@@ -72,13 +72,27 @@ Status sequence_item(HostCall& c) {
   return sequence_at(c);
 }
 
+// The elements of each tensor for each of `outer` places, where several elements share a byte.
+void join_parts_of_bytes(const std::vector<Tensor>& tensors, int64_t outer, Tensor& out) {
+  int64_t to = 0;
+  for (int64_t o = 0; o < outer; ++o)
+    for (const Tensor& t : tensors) {
+      const int64_t width = t.size() / outer;
+      for (int64_t i = o * width; i < (o + 1) * width; ++i, ++to)
+        if (t.dtype().is_float())
+          out.set_double(to, t.at_double(i));
+        else
+          out.set_int(to, t.at_int(i));
+    }
+}
+
 // Concatenates tensors along an axis, or stacks them along a new one.
 Result<Tensor> joined(HostCall& c, std::span<const Value> parts, int64_t axis, bool new_axis, bool reverse) {
   std::vector<Tensor> tensors;
   for (const Value& v : parts) {
     if (!v || v->kind != Object::Kind::kTensor)
       return Diagnostic(ErrorCode::kTypeMismatch, "something that is not a tensor is joined to tensors");
-    TW_TRY_STATUS(check_copyable(v->tensor));
+    if (v->tensor.dtype().is_string()) TW_TRY_STATUS(check_copyable(v->tensor));
     tensors.push_back(v->tensor);
   }
   if (tensors.empty()) return host_error("no tensor to join");
@@ -104,13 +118,15 @@ Result<Tensor> joined(HostCall& c, std::span<const Value> parts, int64_t axis, b
   }
   shape[at] = total;
   Tensor out = TW_TRY(c.pool.allocate(tensors[0].dtype(), shape));
-  int64_t outer = 1, inner = static_cast<int64_t>(out.dtype().bytes());
+  int64_t outer = 1;
   for (size_t d = 0; d < at; ++d) outer *= shape[d];
-  for (size_t d = at + 1; d < shape.size(); ++d) inner *= shape[d];
+  if (out.dtype().bits % 8 != 0) {
+    join_parts_of_bytes(tensors, outer, out);
+    return out;
+  }
   std::byte* to = out.mutable_raw();
   std::vector<int64_t> widths;
   for (const Tensor& t : tensors) widths.push_back(outer == 0 ? 0 : static_cast<int64_t>(t.bytes()) / outer);
-  (void)inner;
   for (int64_t o = 0; o < outer; ++o)
     for (size_t i = 0; i < tensors.size(); ++i) {
       if (widths[i] == 0) continue;

@@ -195,12 +195,21 @@ class QuantizedLstm {
     const Expr out = sigmoid(peeped(gate(gates, 1), cell, side, 1));
     return {c_.mul(out, c_.call("tanh", {cell})), cell};
   }
+  // Each sequence of (steps, batch, ...) turned round, up to its end.
+  Expr turned(const Expr& e) {
+    return c_.call("reverse_sequence", {e, c_.cast(c_.input(4), kInt64)},
+                   make_attrs<relay::ReverseSequenceAttrs>([](auto& a) { a.seq_axis = 0, a.batch_axis = 1; }));
+  }
+  // (steps, batch, size) with zeros behind the ends of sequences.
+  Expr ended(const Expr& e) {
+    const Expr places = c_.expand(c_.cast(c_.counting(steps_), c_.dtype(c_.input(4))), 1);
+    return c_.where(c_.expand(c_.call("less", {places, c_.input(4)}), 2), e, c_.scalar_like(0, e));
+  }
+  // As onnxruntime does, sequences of several lengths begin together, and the state of one that has ended counts as 0
+  // where the next state is quantised with the others'.
   Expr one_direction(int64_t side, bool backwards, State& s) {
-    Expr x = c_.input(0);
-    if (backwards && c_.has(4)) {  // onnxruntime turns each sequence round first, and what is behind its end is 0
-      const Expr places = c_.expand(c_.cast(c_.counting(steps_), c_.dtype(c_.input(4))), 1);
-      x = c_.where(c_.expand(c_.call("less", {places, c_.input(4)}), 2), x, c_.scalar_like(0, x));
-    }
+    const bool turns = backwards && c_.has(4);
+    const Expr x = turns ? ended(turned(c_.input(0))) : c_.input(0);
     Expr of_input = product(c_.reshape(x, {steps_ * batch_, c_.dims(x)[2]}), 1, 8, side);
     if (c_.has(3)) {
       const Expr bias = at(c_.input(3), side);
@@ -209,20 +218,22 @@ class QuantizedLstm {
     }
     of_input = c_.reshape(of_input, {steps_, batch_, 4 * hidden_});
     std::vector<Expr> out(static_cast<size_t>(steps_));
+    Expr given = s.hidden;
     for (int64_t i = 0; i < steps_; ++i) {
-      const int64_t t = backwards ? steps_ - 1 - i : i;
-      State now = step(c_.add(at(of_input, t), product(s.hidden, 2, 10, side)), s, side);
-      Expr shown = now.hidden;
-      if (c_.has(4)) {  // behind its end a sequence stays as it is, and gives nothing
+      const int64_t t = backwards && !turns ? steps_ - 1 - i : i;
+      State now = step(c_.add(at(of_input, t), product(given, 2, 10, side)), s, side);
+      given = now.hidden;
+      if (c_.has(4)) {
         const Expr place = c_.scalar(static_cast<double>(t), c_.dtype(c_.input(4)));
         const Expr on = c_.expand(c_.call("greater", {c_.input(4), place}), 1);
-        shown = c_.where(on, now.hidden, c_.zeros(kFloat32, {batch_, hidden_}));
+        given = c_.where(on, now.hidden, c_.scalar(0, kFloat32));
         now = {c_.where(on, now.hidden, s.hidden), c_.where(on, now.cell, s.cell)};
       }
       s = now;
-      out[static_cast<size_t>(t)] = c_.expand(shown, 0);
+      out[static_cast<size_t>(t)] = c_.expand(given, 0);
     }
-    return c_.concat(std::move(out), 0);
+    const Expr all = c_.concat(std::move(out), 0);
+    return turns ? turned(all) : all;
   }
 
   NodeContext& c_;
