@@ -59,6 +59,10 @@ std::span<const ComputeDef> transform_computes();
 // The definition of an operator, or null when it needs a template.
 ComputeFn find_compute(std::string_view op);
 
+// An index operand clamped to [0, extent): "wrap" takes it modulo extent, "fast" counts negative ones from the end
+// (ONNX), then all clamp, so that no run-time value reads out of bounds.
+tir::PrimExpr bounded_index(tir::PrimExpr value, int64_t extent, std::string_view mode = "fast");
+
 // Where along the last dimension the source of a result's elements changes (the operands of a concatenation, the copies
 // of a tile, data and padding): ascending positions, none if there are too many. Between two cuts a vector load is
 // contiguous.

@@ -156,16 +156,6 @@ PrimExpr stack(A a) {
                 });
 }
 
-// An index operand clamped to [0, extent): "wrap" takes it modulo extent, "fast" counts negative ones from the end
-// (ONNX), then all clamp, so that no run-time value reads out of bounds.
-PrimExpr bounded(PrimExpr value, int64_t extent, const std::string& mode) {
-  const int lanes = value->dtype.lanes;
-  auto number = [&](int64_t n) { return broadcast(make_int(n), lanes); };
-  PrimExpr i = cast(kInt64.with_lanes(lanes), std::move(value));
-  if (mode == "wrap") return floormod(i, number(extent));
-  if (mode == "fast") i = select(lt(i, number(0)), i + number(extent), i);
-  return max(min(i, number(extent - 1)), number(0));
-}
 PrimExpr take(A a) {
   const auto& attrs = a.attrs<relay::TakeAttrs>();
   size_t index_rank = a.in_rank(1), data_rank = a.in_rank(0);
@@ -173,14 +163,14 @@ PrimExpr take(A a) {
     if (!attrs.axis) {
       auto shape = dims(*a.types[0]);
       int64_t total = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
-      return a.at(0, unflatten_index(bounded(a.at(1, index, 1), total, attrs.mode), shape), 1);
+      return a.at(0, unflatten_index(bounded_index(a.at(1, index, 1), total, attrs.mode), shape), 1);
     }
     size_t axis = axis_of(*attrs.axis, data_rank), batch = static_cast<size_t>(attrs.batch_dims);
     Index where(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(batch));
     where.insert(where.end(), index.begin() + static_cast<std::ptrdiff_t>(axis),
                  index.begin() + static_cast<std::ptrdiff_t>(axis + index_rank - batch));
     Index mapped(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(axis));
-    mapped.push_back(bounded(a.at(1, where, 1), a.in_dim(0, axis), attrs.mode));
+    mapped.push_back(bounded_index(a.at(1, where, 1), a.in_dim(0, axis), attrs.mode));
     mapped.insert(mapped.end(), index.begin() + static_cast<std::ptrdiff_t>(axis + index_rank - batch), index.end());
     return a.at(0, mapped, lanes);
   };
@@ -197,7 +187,7 @@ PrimExpr gather(A a) {
     mapped[axis] = a.lanes == 1 ? places : shuffle({places}, {lane});
     return a.at(0, mapped, 1);
   });
-  return let(places, bounded(a.at(1, a.index, a.lanes), a.in_dim(0, axis), "fast"), values);
+  return let(places, bounded_index(a.at(1, a.index, a.lanes), a.in_dim(0, axis)), values);
 }
 
 // Elements outside the data read as the pad value (constant mode) or repeat it (edge, reflect, wrap).
@@ -401,6 +391,15 @@ constexpr ComputeDef kTransformComputes[] = {
 };
 
 }  // namespace
+
+PrimExpr bounded_index(PrimExpr value, int64_t extent, std::string_view mode) {
+  const int lanes = value->dtype.lanes;
+  auto number = [&](int64_t n) { return broadcast(make_int(n), lanes); };
+  PrimExpr i = cast(kInt64.with_lanes(lanes), std::move(value));
+  if (mode == "wrap") return floormod(i, number(extent));
+  if (mode == "fast") i = select(lt(i, number(0)), i + number(extent), i);
+  return max(min(i, number(extent - 1)), number(0));
+}
 
 std::span<const ComputeDef> transform_computes() { return kTransformComputes; }
 

@@ -34,12 +34,6 @@ PrimExpr if_inside(const PrimExpr& inside, PrimExpr value, PrimExpr otherwise) {
 PrimExpr between(const PrimExpr& i, int64_t extent) {
   return tir::logical_and(tir::le(tir::make_int(0), i), tir::lt(i, tir::make_int(extent)));
 }
-// An index operand's value with negative ones counted from the end, clamped to [0, extent).
-PrimExpr bounded(PrimExpr value, int64_t extent) {
-  PrimExpr i = tir::cast(kInt64, std::move(value));
-  i = tir::select(tir::lt(i, tir::make_int(0)), i + extent, i);
-  return tir::max(tir::min(i, tir::make_int(extent - 1)), tir::make_int(0));
-}
 
 // A reduction as loops: the summand of one result from the anchor's operands, and what becomes of its sum (the group's
 // epilogue, if nothing else).
@@ -352,7 +346,7 @@ std::shared_ptr<Choice> scatter_elements(const Problem& p) {
   return scattered(p, attrs.reduction, [=](const topi::Operand& indices) -> topi::Place {
     return [=](const Index& u) {
       Index at = u;
-      at[axis] = bounded(indices(u, 1, {}), data[axis]);
+      at[axis] = bounded_index(indices(u, 1, {}), data[axis]);
       return at;
     };
   });
@@ -369,7 +363,7 @@ std::shared_ptr<Choice> scatter_nd(const Problem& p) {
           for (size_t d = 0; d < tuple; ++d) {
             Index which{tir::make_int(static_cast<int64_t>(d))};
             which.insert(which.end(), u.begin(), u.begin() + static_cast<std::ptrdiff_t>(batch));
-            at.push_back(bounded(indices(which, 1, {}), data[d]));
+            at.push_back(bounded_index(indices(which, 1, {}), data[d]));
           }
           at.insert(at.end(), u.begin() + static_cast<std::ptrdiff_t>(batch), u.end());
           return at;

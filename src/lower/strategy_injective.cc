@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups without an anchor: loops over compute definitions, or a copy through registers (shuffles).
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "base/format.h"
 #include "lower/compute.h"
@@ -10,6 +12,7 @@
 #include "relay/op.h"
 #include "relay/ops/image/attrs_image.h"
 #include "relay/ops/tensor/attrs_transform.h"
+#include "topi/gather_strips.h"
 #include "topi/injective.h"
 #include "topi/join_rows.h"
 #include "topi/transpose.h"
@@ -211,6 +214,41 @@ tir::Stmt joining_copy(const GroupScope& scope, const topi::KernelContext& conte
                                                                      : tir::Stmt();
 }
 
+// A group that is a gather of its inputs along another axis than the last one.
+std::optional<topi::GatherProblem> gather_of_rows(const FunctionNode& function) {
+  if (!is_call_to(function.body, "gather") || function.params.size() != 2) return std::nullopt;
+  const auto* call = as<CallNode>(function.body);
+  if (call->args[0] != function.params[0] || call->args[1] != function.params[1]) return std::nullopt;
+  const auto table = static_shape(as_tensor(call->args[0]->type)->shape);
+  const auto out = static_shape(as_tensor(function.body->type)->shape);
+  if (!table || !out) return std::nullopt;
+  const auto& attrs = *attrs_as<GatherAttrs>(call->attrs);
+  const auto axis = static_cast<size_t>(attrs.axis + (attrs.axis < 0 ? static_cast<int64_t>(out->size()) : 0));
+  if (axis + 1 >= out->size()) return std::nullopt;
+  for (size_t d = 0; d < out->size(); ++d)
+    if (d != axis && (*table)[d] != (*out)[d]) return std::nullopt;
+  auto extent = [&](size_t first, size_t last) {
+    return std::accumulate(out->begin() + static_cast<std::ptrdiff_t>(first),
+                           out->begin() + static_cast<std::ptrdiff_t>(last), int64_t{1}, std::multiplies<>());
+  };
+  return topi::GatherProblem{extent(0, axis), (*table)[axis], (*out)[axis], extent(axis + 1, out->size()),
+                             as_tensor(function.body->type)->dtype};
+}
+
+tir::Stmt gathering_copy(const GroupScope& scope, const topi::KernelContext& context) {
+  const auto problem = gather_of_rows(*scope.group().function);
+  if (!problem || scope.group().outputs.size() != 1 || topi::gather_strip(*problem, *context.target) == 0) return {};
+  const topi::View &table = scope.input(0), &places = scope.input(1), &out = scope.output();
+  if (!table.contiguous() || !places.contiguous() || !out.contiguous()) return {};
+  topi::View planes = topi::make_view(places.buffer, {problem->batch, problem->out_rows, problem->columns});
+  planes.offset = places.offset;
+  const topi::Operand place = [planes, rows = problem->rows](const topi::Index& at, int lanes,
+                                                             const tir::PrimExpr& mask) {
+    return bounded_index(planes.load(at, lanes, mask), rows);
+  };
+  return topi::gather_strips(*problem, table, places, place, out, context);
+}
+
 // Whether a call only moves elements, contiguous along the last dimension where its operand's are.
 bool moves_rows(const Expr& e) {
   static constexpr std::string_view kMoves[] = {"broadcast_to",  "concatenate", "expand_dims", "nn.batch_flatten",
@@ -339,11 +377,16 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
   choice->streams = (target.vector_bits >= 512 || !find_moves(*group.function).call) &&
                     (copied_parameter(*group.function) ||
                      (stores_whole_vectors(graph, group, target) && runs_are_whole_vectors(graph, group, target)));
+  if (const auto gather = gather_of_rows(*group.function)) {
+    choice->scratch_bytes = topi::gather_scratch_bytes(*gather, target);
+    choice->scratch_dtype = gather->dtype;
+  }
   choice->emit = [](const GroupScope& scope, const topi::KernelContext& context) {
     if (tir::Stmt copy = transposing_copy(scope, context)) return copy;
     if (tir::Stmt copy = separating_blocks(scope, context)) return copy;
     if (tir::Stmt copy = deinterleaving_copy(scope, context)) return copy;
     if (tir::Stmt copy = joining_copy(scope, context)) return copy;
+    if (tir::Stmt copy = gathering_copy(scope, context)) return copy;
     if (tir::Stmt copy = window_copy(scope, context)) return copy;
     if (tir::Stmt copy = plain_copy(scope, context)) return copy;
     std::vector<tir::Stmt> stmts;

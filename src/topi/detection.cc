@@ -60,7 +60,7 @@ struct Suppression {
     const Buffer flags = make_buffer("flags", kInt32, 2, Scope::kRegister);    // kept, suppressed
     auto add_one = [&](int which) { return store(counts, make_int(which), load(counts, make_int(which)) + 1); };
     auto stays = [&] { return store(flags, zero, flag_one); };
-    auto value = [&](const Operand& operand, const Index& at) { return as_type(operand(at, 1, {}), p.dtype); };
+    auto value = [&](const Operand& operand, const Index& at) { return cast(p.dtype, operand(at, 1, {})); };
 
     auto compare = [&](const PrimExpr& i, const PrimExpr& kind, const PrimExpr& threshold) {
       auto corner = [&](int c) { return value(o.boxes, {picture, i, make_int(c)}); };
@@ -105,7 +105,7 @@ struct Suppression {
         });
       });
     };
-    auto whole = [&](PrimExpr v) { return as_type(std::move(v), kInt64); };
+    auto whole = [&](PrimExpr v) { return cast(kInt64, std::move(v)); };
     return bind("valid", max(min(whole(o.valid({r}, 1, {})), make_int(p.count)), zero), [&](PrimExpr valid) {
       return bind("limit", whole(o.max_output_size({}, 1, {})), [&](PrimExpr limit) {
         return bind("threshold", value(o.iou_threshold, {}), [&](PrimExpr threshold) {

@@ -17,11 +17,7 @@ namespace {
 // scratch memory; longer ones are recomputed.
 constexpr int64_t kMaxRowBytes = 64 << 10, kMaxScratchRowBytes = 512 << 10;
 
-PrimExpr as_type(DataType dtype, PrimExpr value) {
-  DataType wanted = dtype.with_lanes(value->dtype.lanes);
-  return value->dtype == wanted ? value : cast(wanted, value);
-}
-PrimExpr as_float32(PrimExpr value) { return as_type(kFloat32, std::move(value)); }
+PrimExpr as_float32(PrimExpr value) { return cast(kFloat32, std::move(value)); }
 
 // Of what lies below the largest.
 PrimExpr exp_of(PrimExpr x) { return intrinsic(Intrinsic::k_exp_nonpositive, {std::move(x)}); }
@@ -48,7 +44,7 @@ Stmt softmax_inner(const SoftmaxProblem& p, int axis, const Operand& input, cons
   auto columns = [&](Index index, const PrimExpr& mask) {
     auto value = [&](const PrimExpr& i) {
       index[axis] = i;
-      return as_type(p.dtype, input(index, lanes, mask));
+      return cast(p.dtype, input(index, lanes, mask));
     };
     auto each = [&](const std::function<Stmt(PrimExpr)>& body) { return loop("i", p.shape[axis], body); };
     return allocate(
@@ -105,7 +101,7 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
       auto value = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
         Index index = outer;
         index.push_back(i);
-        return as_type(p.dtype, input(index, n, mask));
+        return cast(p.dtype, input(index, n, mask));
       };
       RowReduction largest({ReduceKind::kMax, p.dtype}, lanes, extent),
           total({ReduceKind::kSum, p.dtype}, lanes, extent, context.target->vector_bits == 256);

@@ -7,12 +7,9 @@
 
 namespace tilewright::topi {
 
-inline tir::PrimExpr as_type(tir::PrimExpr value, DataType dtype) {
-  return value->dtype.element() == dtype ? value : cast(dtype, std::move(value));
-}
 // Clamps to [0, extent).
 inline tir::PrimExpr bounded(tir::PrimExpr value, int64_t extent) {
-  return max(min(as_type(std::move(value), kInt64), tir::make_int(extent - 1)), tir::make_int(0));
+  return max(min(cast(kInt64, std::move(value)), tir::make_int(extent - 1)), tir::make_int(0));
 }
 inline tir::PrimExpr spread(const tir::PrimExpr& value, int lanes) {
   return lanes > 1 ? broadcast(value, lanes) : value;
@@ -23,7 +20,7 @@ struct Regions {
   const Operand& regions;
   tir::PrimExpr number(double v) const { return tir::make_const(p.dtype, v); }
   tir::PrimExpr edge(const tir::PrimExpr& region, int i) const {
-    return as_type(regions({region, tir::make_int(i)}, 1, {}), p.dtype) * number(p.scale);
+    return cast(p.dtype, regions({region, tir::make_int(i)}, 1, {})) * number(p.scale);
   }
   // The picture that a region belongs to.
   tir::PrimExpr picture(const tir::PrimExpr& region) const;

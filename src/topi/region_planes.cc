@@ -77,7 +77,7 @@ struct Planes : Regions {
   PrimExpr in_line(const PrimExpr& row, const PrimExpr& column) const { return load(lines, row * pitch + column); }
   Stmt put(const PrimExpr& region, const PrimExpr& c, const PrimExpr& row, const PrimExpr& column,
            const PrimExpr& value) const {
-    return out.store({region, c, row, column}, as_type(value, out.dtype().element()));
+    return out.store({region, c, row, column}, cast(out.dtype().element(), value));
   }
 };
 

@@ -9,7 +9,7 @@ namespace tilewright::topi {
 using namespace tir;
 
 PrimExpr Regions::picture(const PrimExpr& region) const {
-  PrimExpr which = as_type(regions({region, make_int(0)}, 1, {}), p.dtype);
+  PrimExpr which = cast(p.dtype, regions({region, make_int(0)}, 1, {}));
   // max and min also handle NaN
   which = max(min(which, number(static_cast<double>(p.data[0] - 1))), number(0));
   return bounded(which, p.data[0]);
@@ -128,14 +128,14 @@ struct Bins : Regions {
   }
   PrimExpr pixel(const PrimExpr& picture, const PrimExpr& y, const PrimExpr& x, const PrimExpr& c, int n,
                  const PrimExpr& mask) const {
-    return as_type(data(p.planes ? Index{picture, c, y, x} : Index{picture, y, x, c}, n, mask), p.dtype);
+    return cast(p.dtype, data(p.planes ? Index{picture, c, y, x} : Index{picture, y, x, c}, n, mask));
   }
   Stmt write(const Index& bin, const std::function<PrimExpr(PrimExpr)>& finish) const {
     return channels(p.data[3], lanes, [&](const PrimExpr& c, int, const PrimExpr& mask) {
       PrimExpr value = finish(sum(c));
       Index at = bin;
       at.insert(p.planes ? at.begin() + 1 : at.end(), c);
-      return out.store(at, as_type(value, out.dtype().element()), mask);
+      return out.store(at, cast(out.dtype().element(), value), mask);
     });
   }
   // Loops over all bins: (region, row, column) and the image of the region.

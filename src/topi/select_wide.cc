@@ -19,8 +19,9 @@ namespace {
 constexpr int64_t kMostInWideList = 16;
 constexpr int kWideDigits = 8;  // of eight bits each
 constexpr int64_t kWideDigit = 256;
+constexpr int kDigitBits = 8;
 // So many leading digits leave few neighbours to exchange, two in lines of up to kShortLine.
-constexpr int64_t kLeadingDigits = 3, kShortLine = 512, kMovesOfEach = 4;
+constexpr int64_t kLeadingDigits = 3, kMovesOfEach = 4;
 
 bool wide_by_threshold(const RankProblem& p) {
   return p.axis + 1 == p.shape.size() && p.shape[p.axis] >= 4 * candidates(p);
@@ -188,11 +189,11 @@ struct WideSelection {
     return min(max(load(r.done, make_int(0)), make_int(kWideDigit)), make_int(kWideDigit + 2 * room()));
   }
   // One pass of a radix sort (Knuth 3, 5.2.5): from the lists at r.done to the others.
-  Stmt pass(const Registers& r, const PrimExpr& count, const PrimExpr& d, const PrimExpr& from) const {
+  Stmt pass(const Registers& r, const PrimExpr& count, const PrimExpr& shift, const PrimExpr& from) const {
     const Buffer& memory = context.scratch;
     const PrimExpr zero = make_int(0), to = make_int(2 * (kWideDigit + room())) - from;
     auto digit = [&](const PrimExpr& order) {
-      PrimExpr part = binary(ExprKind::kShiftRight, order - load(r.least, zero), d * 8);
+      PrimExpr part = binary(ExprKind::kShiftRight, order - load(r.least, zero), shift);
       return binary(ExprKind::kBitAnd, part, make_int(kWideDigit - 1));
     };
     std::vector<Stmt> body;
@@ -222,9 +223,10 @@ struct WideSelection {
     body.push_back(store(r.done, zero, to));
     return seq(std::move(body));
   }
-  Stmt passes(const Registers& r, const PrimExpr& count, const PrimExpr& first, const PrimExpr& end) const {
-    return loop("d", first, end, [&](const PrimExpr& d) {
-      return bind("from", lists(r), [&](const PrimExpr& from) { return pass(r, count, d, from); });
+  // The digits from bit `shift` on, the last one first.
+  Stmt passes(const Registers& r, const PrimExpr& count, const PrimExpr& shift, const PrimExpr& digits) const {
+    return loop("d", make_int(0), digits, [&](const PrimExpr& d) {
+      return bind("from", lists(r), [&](const PrimExpr& from) { return pass(r, count, shift + d * kDigitBits, from); });
     });
   }
   // Moves what is out of order to its place, as long as r.moves lasts; equal elements keep their order.
@@ -251,26 +253,24 @@ struct WideSelection {
       });
     });
   }
-  // Sorts the first `count` elements of the lists: by the leading digits that the range has, which rarely leaves more
+  // Sorts the first `count` elements of the lists: by the leading bits of the range they have, which rarely leaves more
   // than neighbours to exchange, and by all of them where it does.
   Stmt radix_sort(const Registers& r, const PrimExpr& count) const {
     const PrimExpr zero = make_int(0);
-    // From the least order on, numbers near each other have few digits.
+    // From the least order on, numbers near each other have few bits; the exponent of their range counts them, or one
+    // more.
     const PrimExpr range = cast(kUInt64, load(r.most, zero)) - cast(kUInt64, load(r.least, zero));
-    PrimExpr digits = zero;
-    for (int d = 0; d < kWideDigits; ++d) {
-      const PrimExpr left = binary(ExprKind::kShiftRight, range, make_int(8 * d, kUInt64));
-      digits = digits + select(ne(left, make_int(0, kUInt64)), make_int(1), zero);
-    }
-    return bind("digits", digits, [&](const PrimExpr& all) {
+    const PrimExpr exponent = binary(ExprKind::kShiftRight, reinterpret(kInt64, cast(kFloat64, range)), make_int(52));
+    return bind("bits", min(max(exponent - 1022, zero), make_int(64)), [&](const PrimExpr& bits) {
       const PrimExpr leading =
           select(le(count, make_int(kShortLine)), make_int(kLeadingDigits - 1), make_int(kLeadingDigits));
-      const PrimExpr first = max(all - leading, zero);
-      return seq({store(r.done, zero, make_int(kWideDigit)), passes(r, count, first, all),
-                  store(r.moves, zero, count * kMovesOfEach),
-                  make_if(lt(zero, first),
-                          seq({bind("from", lists(r), [&](const PrimExpr& from) { return settle(r, count, from); }),
-                               make_if(le(load(r.moves, zero), zero), passes(r, count, zero, all))}))});
+      const PrimExpr all = floordiv(bits + (kDigitBits - 1), kDigitBits);
+      return bind("shift", max(bits - leading * kDigitBits, zero), [&](const PrimExpr& shift) {
+        Stmt rest = seq({bind("from", lists(r), [&](const PrimExpr& from) { return settle(r, count, from); }),
+                         make_if(le(load(r.moves, zero), zero), passes(r, count, zero, all))});
+        return seq({store(r.done, zero, make_int(kWideDigit)), passes(r, count, shift, min(all, leading)),
+                    store(r.moves, zero, count * kMovesOfEach), make_if(lt(zero, shift), rest)});
+      });
     });
   }
   // Where element t of the sorted orders is; its place is room() behind. The bounds are what the verifier can see.
@@ -285,16 +285,84 @@ struct WideSelection {
   }
 
   int64_t room() const { return wide_room(p); }
+  // The least and the greatest order, and those next to zero: vectors and single elements add to their own.
+  struct Extent {
+    explicit Extent(int lanes) : lanes(lanes) {}
+    int lanes;
+    Buffer least = buffer("least"), most = buffer("most"), above = buffer("above"), below = buffer("below");
+    Buffer buffer(const char* name) const { return make_buffer(name, kInt64.with_lanes(lanes), 1, Scope::kRegister); }
+    PrimExpr number(int64_t value) const { return broadcast(make_int(value), lanes); }
+    PrimExpr lowest() const { return number(std::numeric_limits<int64_t>::min()); }
+    PrimExpr highest() const { return number(std::numeric_limits<int64_t>::max()); }
+    static PrimExpr held(const Buffer& b) { return load(b, make_int(0)); }
+    static Stmt hold(const Buffer& b, PrimExpr value) { return store(b, make_int(0), std::move(value)); }
+    Stmt clear() const {
+      return seq({hold(least, highest()), hold(most, lowest()), hold(above, highest()), hold(below, lowest())});
+    }
+    Stmt add(const PrimExpr& order) const {
+      const PrimExpr negative = lt(order, number(0));
+      return seq({hold(least, min(held(least), order)), hold(most, max(held(most), order)),
+                  hold(above, min(held(above), select(negative, highest(), order))),
+                  hold(below, max(held(below), select(negative, order, lowest())))});
+    }
+    Stmt scope(Stmt body) const {
+      for (const Buffer& each : {least, most, above, below}) body = allocate(each, body);
+      return body;
+    }
+  };
+
+  // Floats of both signs leave a gap of most bit patterns around zero, which would take the leading bits: orders count
+  // from the lowest number without it.
+  Stmt close_gap(const Registers& r, const Extent& one, const Extent& several) const {
+    const PrimExpr zero = make_int(0), lowest = one.lowest();
+    auto both = [&](const Buffer& single, const Buffer& vector, Intrinsic reduce) {
+      const PrimExpr of_vectors = several.lanes > 1 ? intrinsic(reduce, {Extent::held(vector)}) : Extent::held(vector);
+      return reduce == Intrinsic::k_reduce_min ? min(Extent::held(single), of_vectors)
+                                               : max(Extent::held(single), of_vectors);
+    };
+    return bind("least", both(one.least, several.least, Intrinsic::k_reduce_min), [&](const PrimExpr& least) {
+      return bind("most", both(one.most, several.most, Intrinsic::k_reduce_max), [&](const PrimExpr& most) {
+        const PrimExpr around = both(one.above, several.above, Intrinsic::k_reduce_min) -
+                                both(one.below, several.below, Intrinsic::k_reduce_max) - 1;
+        const PrimExpr gap = select(logical_and(lt(least, zero), le(zero, most)), around, zero);
+        return bind("gap", gap, [&](const PrimExpr& gap) {
+          auto each = [&](const PrimExpr& first, int lanes) {
+            const PrimExpr at = lanes > 1 ? ramp(first + kWideDigit, 1, lanes) : first + kWideDigit;
+            return bind("order", load(context.scratch, at), [&](const PrimExpr& order) {
+              const PrimExpr from = select(lt(order, broadcast(zero, lanes)), broadcast(least - lowest, lanes),
+                                           broadcast(least - lowest + gap, lanes));
+              return store(context.scratch, at, order - from);
+            });
+          };
+          return seq({store(r.least, zero, lowest), store(r.most, zero, lowest + (most - least - gap)),
+                      each_vector(several.lanes, each)});
+        });
+      });
+    });
+  }
+  // f(first, lanes) over a line.
+  Stmt each_vector(int lanes, const std::function<Stmt(const PrimExpr& first, int lanes)>& f) const {
+    const int64_t whole = n() / lanes;
+    Stmt vectors = loop("v", whole, [&](const PrimExpr& v) { return f(v * lanes, lanes); });
+    if (whole * lanes == n()) return vectors;
+    return seq(
+        {vectors, loop("j", make_int(whole * lanes), make_int(n()), [&](const PrimExpr& j) { return f(j, 1); })});
+  }
   Stmt sorted(const PrimExpr& line) const {
     check_scratch();
     const Registers r;
-    return r.scope(seq({clear_range(r),
-                        loop("j", n(),
-                             [&](const PrimExpr& j) {
-                               return bind("order", order(line, j),
-                                           [&](const PrimExpr& order) { return keep(r, j, order, j); });
-                             }),
-                        radix_sort(r, make_int(n())), put_first(line, r)}));
+    const Extent one(1), several(p.axis + 1 == p.shape.size() ? context.target->lanes(64) : 1);
+    auto keep = [&](const PrimExpr& first, int lanes) {
+      return bind("order", order(line, first, lanes), [&](const PrimExpr& order) {
+        auto place = [&](const PrimExpr& at) { return lanes > 1 ? ramp(at, 1, lanes) : at; };
+        return seq({store(context.scratch, place(first + kWideDigit), order),
+                    store(context.scratch, place(first + (kWideDigit + room())), place(first)),
+                    (lanes == several.lanes ? several : one).add(order)});
+      });
+    };
+    return r.scope(
+        one.scope(several.scope(seq({one.clear(), several.clear(), each_vector(several.lanes, keep),
+                                     close_gap(r, one, several), radix_sort(r, make_int(n())), put_first(line, r)}))));
   }
 
   // Appends the elements of a block that precede the bound, without branches: each is stored, and counted if it does.

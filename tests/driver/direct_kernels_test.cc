@@ -186,6 +186,53 @@ TEST(DirectKernels, WholeNumbersNearEachOtherAreSorted) {
     }
 }
 
+// Lines of both signs are sorted without the gap around zero: random numbers, also with one neighbour of zero or one
+// extreme on either side, two digits and three.
+TEST(DirectKernels, LinesOfBothSignsAreSorted) {
+  for (DataType dtype : {kFloat32, kFloat64, kInt64})
+    for (int64_t n : {170, 700})
+      for (int way = 0; way < 4; ++way) {
+        SCOPED_TRACE(dtype.str() + " " + std::to_string(n) + " way " + std::to_string(way));
+        Tensor values(dtype, {2, n});
+        for (int64_t i = 0; i < values.size(); ++i) {
+          const auto mixed = static_cast<int64_t>(static_cast<uint64_t>(i + 1) * 0x9e3779b97f4a7c15u);
+          const bool marked = way > 0 && i % n < 2, up = i % n == 0;
+          if (dtype.is_float()) {
+            const double special[] = {0, 5e-324, HUGE_VAL, 0.0};
+            const double near = dtype == kFloat32 && way == 1 ? 1e-45 : special[way];
+            values.set_double(i, marked ? (up ? near : -near) : static_cast<double>(mixed >> 30) * 1e-9);
+          } else {
+            using Limits = std::numeric_limits<int64_t>;
+            const int64_t above[] = {0, 1, Limits::max(), 0}, under[] = {0, -1, Limits::min(), -1};
+            values.set_int(i, marked ? (up ? above[way] : under[way]) : mixed >> 12);
+          }
+        }
+        Expr x = input("x", {2, n}, dtype);
+        for (bool ascending : {false, true})
+          for (int64_t axis : {0, 1}) {
+            Expr lines = axis == 1 ? x : call("transpose", {x});
+            check({x}, call("topk", {lines}, make_attrs<TopKAttrs>([&](auto& a) {
+                              a.k = n * 3 / 5, a.axis = axis, a.is_ascend = ascending, a.dtype = kInt64;
+                            })),
+                  {{"x", values}});
+          }
+        if (HasFailure()) return;
+      }
+}
+
+// Of other rows of a table beyond the second cache: strips of columns, the last one over the one before it.
+TEST(DirectKernels, GathersRowsOfALargeTable) {
+  for (DataType dtype : {kFloat16, kFloat32, kInt64, kUInt8}) {
+    const std::vector<int64_t> shape{2, 1900, 700}, taken{2, 2000, 700};
+    Tensor places(kInt64, taken);
+    for (int64_t i = 0; i < places.size(); ++i)
+      places.set_int(i, static_cast<int64_t>(static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u >> 40) % 3800 - 1900);
+    Expr table = input("table", shape, dtype), at = input("at", taken, kInt64);
+    check({table, at}, call("gather", {table, at}, make_attrs<GatherAttrs>([](auto& a) { a.axis = 1; })),
+          {{"at", places}});
+  }
+}
+
 TEST(DirectKernels, TransposesAndCopiesOfEveryWidth) {
   for (DataType dtype : {kBool, kUInt8, kInt16, kFloat16, kInt32, kInt64, kFloat64}) {
     Expr x = input("x", {2, 19, 5, 35}, dtype);
