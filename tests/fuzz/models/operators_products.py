@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of matrices, of numbers and of quantised ones, and the layers that recur on them."""
 import numpy as np
-from generate import ALL, FLOATS, NARROW
+from generate import ALL, ELEMENT, FLOATS, NARROW
 from operators import operator, picture, window
 
 
@@ -50,16 +50,17 @@ def quantize(m, op):
         return
     quantizes = op == "QuantizeLinear"
     stored = m.types(op, ("T3" if m.opset >= 23 else "T2") if quantizes else "T1" if m.opset >= 19 else "T")
-    real = m.pick(m.types(op, "T1" if quantizes else "T2")) if m.opset >= 19 and m.chance(0.4) else "float32"
-    x = m.value([real] if quantizes else stored)
+    real = m.pick(m.types(op, "T1" if quantizes and m.opset < 23 else "T2")) if m.opset >= 19 and m.chance(0.4) else "float32"
+    powers = real == "float8_e8m0fnu"  # scales alone are of this type
+    x = m.value(["float32" if powers else real] if quantizes else stored)
     axis = m.integer(0, len(x[2]) - 1) if x[2] and m.opset >= 13 and m.chance(0.4) else None
     block = m.pick([None, 2, 3]) if axis is not None and m.opset >= 21 and x[2][axis] > 0 else None
     shape = () if axis is None else (x[2][axis],) if block is None else [-(-d // block) if k == axis else d for k, d in enumerate(x[2])]
     zero = m.pick(stored) if quantizes else x[1]
-    scale = m.constant(m.data(real, shape, "positive") if real == "int32" else np.asarray(m.data(real, shape, "positive").astype(np.float32) * np.float32(0.1), np.dtype(real)))
+    scale = m.constant(m.data(real, shape, "positive") if real == "int32" else np.asarray(m.data(real, shape, "positive").astype(np.float32) * np.float32(0.125), np.dtype(real)))
     none = zero == "int32" or zero.startswith("float") or (not quantizes and m.chance(0.2))
     point = np.zeros(shape, np.dtype(zero)) if none else m.data(zero, shape) if zero in ALL else np.ones(shape, np.dtype(zero))
-    m.add(op, [x, scale, m.constant(point)], axis=axis, block_size=block)
+    m.add(op, [x, scale, m.constant(point)], axis=axis, block_size=block, output_dtype=ELEMENT["float32"] if powers and not quantizes else None)
 
 
 @operator("QLinearMatMul", "QLinearConv")
