@@ -59,11 +59,12 @@ def foreign(m, op):
 
 def in_other_types(m, case):
     """Operands of ai.onnx.ml's operators are numbers of several types; inputs of one type variable stay of one type."""
-    schema, made = onnx.defs.get_schema(case.op, m.versions[case.domain], case.domain), {}
-    out = []
+    version, made, out = m.versions[case.domain], {}, []
+    by_variable = allowed(case.op, version, case.domain)  # leaves where the version has no such operator
+    schema = onnx.defs.get_schema(case.op, version, case.domain)
     for i, a in enumerate(case.inputs):
         formal = schema.inputs[min(i, len(schema.inputs) - 1)]
-        types = [d for d in allowed(case.op, m.versions[case.domain], case.domain).get(formal.type_str, []) if d in NUMBERS]
+        types = [d for d in by_variable.get(formal.type_str, []) if d in NUMBERS]
         if not isinstance(a, np.ndarray) or dtype_name(a) not in types or i in case.constants or case.expected:
             out.append(a)
             continue

@@ -89,7 +89,7 @@ Expr grouped(NodeContext& c, const Expr& e) {
 // Gates of streams (..., C, H): they may be (..., C), (..., C, 1), (..., C, H) or (..., C * H).
 Expr gates_of(NodeContext& c, const Expr& gate, const Expr& streams) {
   const Ints s = c.dims(streams), g = c.dims(gate);
-  const Expr w = c.cast(gate, wide_type(c.dtype(streams)));
+  Expr w = c.cast(gate, wide_type(c.dtype(streams)));
   if (g.size() == s.size()) return w;
   if (g.size() + 1 != s.size() || g.empty()) c.fail_type("its gates do not fit its streams");
   return g.back() == s[s.size() - 2] ? c.expand(w, static_cast<int64_t>(g.size())) : c.reshape(w, s);
