@@ -164,8 +164,8 @@ def mixture(r, op):
 def quantized_mixture(r, op):
     experts, hidden, inner, rows, operands, attributes = routed(r, op)
     bits, block = pick(r, [4, 8]), pick(r, [0, 16])
-    if attributes["activation_type"] == "gelu" and bits == 8:
-        block = 0  # with blocks, and weights that are initialisers, onnxruntime computes QuickGelu
+    if bits == 8:
+        block = 0  # with blocks, and weights that are initialisers, onnxruntime quantises the rows, too
     scales = lambda n, k: (np.abs(real(r, *((experts, n, k // block) if block else (experts, n)))) * 0.02 + 0.005).astype(np.float32)
     bias = lambda n: real(r, experts, n) if chance(r) else None
     stored = lambda n, k: [integers(r, np.uint8, experts, n, k * bits // 8), scales(n, k) / (1 if bits == 4 else 16), bias(n)]
