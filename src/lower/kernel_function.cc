@@ -86,15 +86,16 @@ tir::Stmt clear_halo(const topi::View& out, const topi::KernelContext& context) 
 bool streams(const LoweringState& state, const Group& group, const MachineModel& machine) {
   if (!group.choice->streams) return false;
   std::set<std::pair<size_t, int64_t>> places;
-  int64_t bytes = 0;
+  int64_t bytes = 0, results = 0;
   for (const auto* ids : {&group.inputs, &group.outputs})
     for (int id : *ids) {
       const Placement& p = state.buffers.tensors[id];
       const bool fresh = places.insert({static_cast<size_t>(p.storage), static_cast<int64_t>(p.storage_offset)}).second;
       if (fresh) bytes += static_cast<int64_t>(p.bytes);
+      if (ids == &group.outputs) results += static_cast<int64_t>(p.bytes);
       if (!fresh && ids == &group.outputs) return false;
     }
-  return bytes > machine.most_cached();
+  return bytes > machine.most_cached(2 * results > bytes);
 }
 
 // The parameter by which the kernel accesses a tensor.

@@ -64,6 +64,8 @@ bool has_tiles(const Problem& problem);
 bool has_words(const Problem& problem);
 // The product of an activation and a constant matrix that is packed into panels; nothing for other anchors.
 std::optional<topi::GemmProblem> packed_product(const Problem& problem);
+// Whether another kernel takes rows of the weights of a packed product.
+bool is_looked_up(const Problem& problem);
 
 // The priority of implementations for what has no other.
 constexpr int kLastResort = 1;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products.
+#include <algorithm>
+#include <cstring>
+
 #include "lower/compute.h"
 #include "lower/implementation.h"
 #include "lower/weight_forms.h"
@@ -69,7 +72,8 @@ struct PackedProduct {
     auto problem = packed_product(p);
     if (!problem) return std::nullopt;
     const WeightForms* forms = p.graph.forms;
-    const bool dots = topi::packed_as_dots(*problem, p.target) && (!forms || forms->as_dots(p.input(1).data));
+    const bool dots =
+        topi::packed_as_dots(*problem, p.target, is_looked_up(p)) && (!forms || forms->as_dots(p.input(1).data));
     if (forms && !dots) problem->panel = forms->panel_vectors(p.input(1).data);
     return Site{*problem, *is_nk(p), weights_kept_in(p, *problem), dots};
   }
@@ -93,7 +97,11 @@ struct PackedProduct {
            topi::fits(problem_of(s, c), c.tile(), p.target);
   }
   static topi::Cost cost(const Problem& p, const Site& s, const Config& c) {
-    return topi::estimate(problem_of(s, c), c.tile(), p.target);
+    topi::Cost cost = topi::estimate(problem_of(s, c), c.tile(), p.target);
+    // Weights come from memory in either form.
+    const auto weights = static_cast<double>(s.problem.n * s.problem.k * static_cast<int64_t>(c.weights.bytes()));
+    if (c.dots) cost.microseconds = std::max(cost.microseconds, weights / (p.target.machine.dram_gbps * 1e3));
+    return cost;
   }
   static std::shared_ptr<Choice> make(const Problem& p, const Site& s, const Config& config) {
     const topi::GemmProblem problem = problem_of(s, config);
@@ -224,6 +232,19 @@ constexpr Implementation kMatmulImplementations[] = {
 };
 
 }  // namespace
+
+bool is_looked_up(const Problem& p) {
+  const Tensor& weights = p.input(1).data;
+  auto takes_rows = [&](int group) {
+    const std::vector<relay::Expr> all = relay::post_order(p.graph.groups[static_cast<size_t>(group)].function->body);
+    return std::any_of(all.begin(), all.end(), [](const relay::Expr& e) { return is_call_to(e, "take"); });
+  };
+  return std::any_of(p.graph.tensors.begin(), p.graph.tensors.end(), [&](const GraphTensor& t) {
+    if (t.kind != GraphTensor::Kind::kParam || t.data.bytes() != weights.bytes()) return false;
+    const bool same = t.data.raw() == weights.raw() || std::memcmp(t.data.raw(), weights.raw(), weights.bytes()) == 0;
+    return same && std::any_of(t.consumers.begin(), t.consumers.end(), takes_rows);
+  });
+}
 
 std::optional<topi::GemmProblem> packed_product(const Problem& p) {
   const auto b_is_nk = is_nk(p);

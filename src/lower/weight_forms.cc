@@ -25,7 +25,8 @@ Status WeightForms::add(const relay::Module& fused, const Target& target) {
     const Anchor anchor = find_anchor(*group.function);
     if (!anchor.call) continue;
     const Problem problem{graph, group, anchor, target};
-    if (auto product = packed_product(problem)) products_[key_of(problem.input(1).data)].push_back({*product, target});
+    if (auto product = packed_product(problem))
+      products_[key_of(problem.input(1).data)].push_back({*product, target, is_looked_up(problem)});
     add_forms(problem);
   }
   ++plans_;
@@ -36,12 +37,13 @@ int WeightForms::panel_vectors(const Tensor& weight) const {
   auto found = products_.find(key_of(weight));
   if (found == products_.end()) return 0;
   std::set<int> widths;  // preferred by at least one of the products
-  for (const auto& [problem, target] : found->second) widths.insert(topi::default_config(problem, target).nr);
+  for (const auto& [problem, target, looked_up] : found->second)
+    widths.insert(topi::default_config(problem, target).nr);
   int best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (int width : widths) {
     double sum = 0;
-    for (const auto& [product, target] : found->second) {
+    for (const auto& [product, target, looked_up] : found->second) {
       topi::GemmProblem problem = product;
       problem.panel = width;
       const double taken = topi::estimate(problem, topi::default_config(problem, target), target).microseconds;
@@ -56,7 +58,7 @@ int WeightForms::panel_vectors(const Tensor& weight) const {
 bool WeightForms::as_dots(const Tensor& weight) const {
   auto found = products_.find(key_of(weight));
   return found == products_.end() || std::all_of(found->second.begin(), found->second.end(), [&](const Product& p) {
-           return topi::packed_as_dots(p.problem, p.target);
+           return topi::packed_as_dots(p.problem, p.target, p.looked_up);
          });
 }
 

@@ -36,6 +36,7 @@ class WeightForms {
   struct Product {
     topi::GemmProblem problem;
     Target target;
+    bool looked_up;
   };
   struct FormCost {
     double time, bytes;  // time of the kernel; size of the weight

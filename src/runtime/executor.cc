@@ -116,12 +116,13 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
   return e;
 }
 
-// The predicted time of a plan's parallel steps on one thread; without end where a step has no prediction, 0 where none
-// is parallel.
+// The predicted time of a plan's parallel steps on one thread, as far as sharing can shorten it: threads wait for each
+// other at each step. Without end where a step has no prediction, 0 where none is parallel.
 static double shared_us(const plan::Plan& plan) {
+  constexpr double kMeetingUs = 1;
   double sum = 0;
   for (const plan::Step& step : plan.steps)
-    if (step.parallel) sum += step.predicted_us > 0 ? step.predicted_us : HUGE_VAL;
+    if (step.parallel) sum += step.predicted_us > 0 ? std::max(0.0, step.predicted_us - kMeetingUs) : HUGE_VAL;
   return sum;
 }
 

@@ -26,8 +26,9 @@ struct ExecutorOptions {
   int spin_us = -1;  // -1: 100
   bool generated_entry =
       false;  // run() calls the artifact's generated entry on the caller's thread instead of interpreting the plan
-  // Runs whose parallel steps are predicted to take less than this on one thread do not wake others.
-  double least_shared_us = 3;
+  // Runs whose parallel steps are predicted to take less than this on one thread, besides a microsecond each for
+  // threads to meet, do not wake others.
+  double least_shared_us = 2;
   std::vector<FunctionRef> externals;  // one for each of Plan::externals (LibraryModule::externals)
   // Shared among executors that never run concurrently; null: private. The arena grows as needed; the team does not.
   std::shared_ptr<Arena> arena = {};

@@ -58,8 +58,10 @@ double plane_cycles(const DepthwiseProblem& p, const DepthwiseConfig& c, const T
   return static_cast<double>(tall) * rows(c.tile_height) + rows(p.out_height % c.tile_height);
 }
 
+// Of one block of channels.
+double plane_bytes(const DepthwiseProblem& p) { return 4.0 * static_cast<double>(p.lanes * p.in_height * p.in_width); }
 double input_bytes(const DepthwiseProblem& p) {
-  return 4.0 * static_cast<double>(p.batch * round_up(p.channels, p.lanes) * p.in_depth * p.in_height * p.in_width);
+  return plane_bytes(p) * static_cast<double>(p.batch * ceil_div(p.channels, p.lanes) * p.in_depth);
 }
 
 }  // namespace
@@ -136,11 +138,15 @@ struct DepthwiseKernel {
   };
 
   Stmt stmt() const {
-    const std::vector<int64_t> units{p.batch, ceil_div(p.channels, v), p.out_depth,
-                                     ceil_div(p.out_height, c.tile_height)};
+    std::vector<int64_t> units{p.batch, ceil_div(p.channels, v), p.out_depth, ceil_div(p.out_height, c.tile_height)};
+    // A window's planes leave the second cache before the next result's window reads them again; its rows do not.
+    const bool along_depth = p.kernel_depth > 1 && plane_bytes(p) * static_cast<double>(p.kernel_depth) >
+                                                       static_cast<double>(context.target->machine.l2_bytes) / 2;
+    if (along_depth) std::swap(units[2], units[3]);
     const int64_t taps = p.kernel_depth * plane_taps;
     Stmt all = parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
       Index index = unravel(unit, units);
+      if (along_depth) std::swap(index[2], index[3]);
       index[3] = index[3] * c.tile_height;
       return bind_all(index, [&](Index at) {
         return bind("weights_at", at[1] * (taps * v) + weights.offset, [&](const PrimExpr& weights_at) {
@@ -201,17 +207,19 @@ struct DepthwiseKernel {
     }
     return seq(std::move(steps));
   }
-  PrimExpr row_at(const Tile& t, const PrimExpr& kh) const { return t.data_at + kh * (p.dilation_height * in.height); }
+  PrimExpr row_at(const PrimExpr& plane_at, const PrimExpr& kh) const {
+    return plane_at + kh * (p.dilation_height * in.height);
+  }
   // Prefetches what the output rows below read first at this tile, a part after each row of taps: more at once would
   // exceed the core's line fill buffers. Needed for input from beyond the L2 cache: rows are pages apart, and the
   // hardware prefetcher stops at page ends.
-  Stmt ask_ahead(const Tile& t, const PrimExpr& kh) const {
+  Stmt ask_ahead(const Tile& t, const PrimExpr& plane_at, const PrimExpr& kh) const {
     const bool rows_ahead = input_bytes(p) > static_cast<double>(context.target->machine.l2_bytes);
     const int64_t line = 64 / static_cast<int64_t>(data.dtype().bytes()),
                   lines = ceil_div(((t.width * p.stride_width - 1) * in.width + v), line),
                   share = ceil_div(lines, p.kernel_height);
     std::vector<Stmt> hints;
-    const PrimExpr from = t.data_at + kh * (share * line);
+    const PrimExpr from = plane_at + kh * (share * line);
     const int64_t read = (p.kernel_height - 1) * p.dilation_height + 1 + (t.height - 1) * p.stride_height;
     for (int64_t r = 0; rows_ahead && r < t.height * p.stride_height; ++r)
       for (int64_t i = 0; i < share; ++i)
@@ -222,21 +230,22 @@ struct DepthwiseKernel {
   // Taps whose weights stay in registers.
   void sum_held(std::vector<Stmt>* body, const Tile& t) const {
     for (int64_t kh = 0; kh < p.kernel_height; ++kh) {
-      body->push_back(row_by_pixel(t, row_at(t, make_int(kh)), kh * kw));
-      body->push_back(ask_ahead(t, make_int(kh)));
+      body->push_back(row_by_pixel(t, row_at(t.data_at, make_int(kh)), kh * kw));
+      body->push_back(ask_ahead(t, t.data_at, make_int(kh)));
     }
   }
   // Row by row of taps, over the window's planes inside the data.
   Stmt sum_rows(const Tile& t) const {
     auto plane = [&](const PrimExpr& kd) {
+      const PrimExpr plane_at = t.data_at + kd * (p.dilation_depth * in.depth);
       return loop("kh", p.kernel_height, [&](PrimExpr kh) {
-        return bind("row", row_at(t, kh) + kd * (p.dilation_depth * in.depth), [&](const PrimExpr& row) {
+        return bind("row", row_at(plane_at, kh), [&](const PrimExpr& row) {
           const PrimExpr weights_row = t.weights_at + kd * (plane_taps * v) + kh * (kw * v);
-          if (c.held == HeldTaps::kOne) return seq({row_by_tap(t, row, weights_row), ask_ahead(t, kh)});
+          if (c.held == HeldTaps::kOne) return seq({row_by_tap(t, row, weights_row), ask_ahead(t, plane_at, kh)});
           std::vector<Stmt> steps;
           for (int64_t k = 0; k < kw; ++k) steps.push_back(store(tap, make_int(k), weight(weights_row, k)));
           steps.push_back(row_by_pixel(t, row, 0));
-          steps.push_back(ask_ahead(t, kh));
+          steps.push_back(ask_ahead(t, plane_at, kh));
           return seq(std::move(steps));
         });
       });

@@ -58,6 +58,7 @@ struct Suppression {
     const PrimExpr flag_zero = make_int(0, kInt32), flag_one = make_int(1, kInt32);
     const Buffer counts = make_buffer("counts", kInt64, 2, Scope::kRegister);  // boxes kept, boxes in the list
     const Buffer flags = make_buffer("flags", kInt32, 2, Scope::kRegister);    // kept, suppressed
+    const Buffer found = make_buffer("found", kInt32.with_lanes(lanes), 1, Scope::kRegister);  // suppressed by a lane
     auto add_one = [&](int which) { return store(counts, make_int(which), load(counts, make_int(which)) + 1); };
     auto stays = [&] { return store(flags, zero, flag_one); };
     auto value = [&](const Operand& operand, const Index& at) { return cast(p.dtype, operand(at, 1, {})); };
@@ -79,9 +80,11 @@ struct Suppression {
                 Stmt look =
                     loop("k", zero, floordiv(load(counts, make_int(1)) + (lanes - 1), lanes), [&](const PrimExpr& k) {
                       PrimExpr hit = hits(box, k * lanes, load(counts, make_int(1)), threshold);
-                      if (lanes > 1) hit = intrinsic(Intrinsic::k_reduce_max, {hit});
-                      return store(flags, make_int(1), max(load(flags, make_int(1)), hit));
+                      return store(found, zero, binary(ExprKind::kBitOr, load(found, zero), hit));
                     });
+                const PrimExpr any = load(found, zero);
+                look = seq({store(found, zero, spread(flag_zero, lanes)), look,
+                            store(flags, make_int(1), lanes > 1 ? intrinsic(Intrinsic::k_reduce_max, {any}) : any)});
                 // Appends to the list; a vector newly begun is zeroed first.
                 std::vector<Stmt> put;
                 Stmt list = bind("at", min(load(counts, make_int(1)), make_int(p.count - 1)), [&](const PrimExpr& at) {
@@ -127,8 +130,8 @@ struct Suppression {
             });
             greedy = make_if(gt(threshold, number(0)), greedy, all);
           }
-          return allocate(counts,
-                          allocate(flags, seq({store(counts, zero, zero), store(counts, make_int(1), zero), greedy})));
+          const Stmt begin = seq({store(counts, zero, zero), store(counts, make_int(1), zero)});
+          return allocate(counts, allocate(flags, allocate(found, seq({begin, greedy}))));
         });
       });
     });

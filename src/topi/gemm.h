@@ -60,8 +60,8 @@ tir::Stmt gemm(const GemmProblem& problem, const GemmConfig& config, const View&
 // would not fit the stack.
 double dot_cycles(const GemmProblem& problem, const Target& target);
 // Whether a constant B is better stored as rows along K (kTransposed): with few columns panels would leave lanes empty,
-// and a large one for one row of A is then what else reads it takes, too.
-bool packed_as_dots(const GemmProblem& problem, const Target& target);
+// and a large one for one row of A is then what else reads it takes, too, if its rows are also looked up.
+bool packed_as_dots(const GemmProblem& problem, const Target& target, bool looked_up);
 // One batch with few columns, on one thread; a b without batch is shared.
 tir::Stmt dots_of_batch(const GemmProblem& problem, const View& a, const View& b, const View& out,
                         const Epilogue& epilogue, const Target& target, const tir::PrimExpr& batch);

@@ -224,12 +224,13 @@ Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   return cost;
 }
 
-bool packed_as_dots(const GemmProblem& p, const Target& target) {
+bool packed_as_dots(const GemmProblem& p, const Target& target, bool looked_up) {
   if (p.words() || p.b != MatrixB::kPacked) return false;
-  // One row waits for B's bytes in either form, and rows along K are what a table of words has that is also looked up:
-  // it is stored once.
+  // One row waits for B's bytes, of panels a tenth less long than of rows; but rows along K are what a large table has
+  // that is also looked up: it is stored once.
   constexpr int64_t kFromMemory = 16 << 20;
-  if (p.m == 1 && p.dtype == kFloat32 && p.k % lanes_of(p, target) == 0 && 4 * p.n * p.k >= kFromMemory) return true;
+  if (looked_up && p.m == 1 && p.dtype == kFloat32 && p.k % lanes_of(p, target) == 0 && 4 * p.n * p.k >= kFromMemory)
+    return true;
   // With few rows the product only streams B; a long B is better read once for many rows.
   if (p.m < 16 || p.n > 16 || p.k < lanes_of(p, target)) return false;
   if (2 * p.n * p.k * static_cast<int64_t>(p.dtype.bytes()) > target.machine.l2_bytes) return false;

@@ -7,6 +7,7 @@
 
 #include "topi/gemm.h"
 #include "topi/reduce_steps.h"
+#include "topi/register_tile.h"
 
 namespace tilewright::topi {
 
@@ -15,6 +16,7 @@ using namespace tir;
 namespace {
 
 constexpr int64_t kLineBytes = 64;
+constexpr int64_t kSumParts = 4;  // of a sum whose column is read alone
 
 // Shape of a tile: rows x columns of the result, at most as many as a vector has lanes.
 struct DotTile {
@@ -63,8 +65,17 @@ double cycles_with(const GemmProblem& p, const DotTile& t, const Target& target)
          (static_cast<double>(tiles) * row(t.rows) + (p.m % t.rows ? row(p.m % t.rows) : 0));
 }
 
+// One row by a matrix that comes from memory waits for its bytes: its rows are read one after the other, as one stream,
+// beside a row that stays in the first cache.
+bool reads_one_stream(const GemmProblem& p, const Target& target) {
+  const auto bytes = static_cast<int64_t>(p.dtype.bytes());
+  return p.m == 1 && p.k % lanes_of(p, target) == 0 && p.k * bytes <= target.machine.l1_bytes / 4 &&
+         p.batch * p.n * p.k * bytes >= target.machine.l3_bytes / 2;
+}
+
 DotTile dot_tile(const GemmProblem& p, const Target& target) {
   const int64_t v = lanes_of(p, target);
+  if (reads_one_stream(p, target)) return {1, std::clamp<int64_t>(p.n, 1, v)};
   DotTile best{1, 1};
   double least = std::numeric_limits<double>::infinity();
   for (int64_t rows = 1; rows <= std::clamp<int64_t>(p.m, 1, v); ++rows)
@@ -91,11 +102,13 @@ Stmt tile_of_dots(const GemmProblem& p, const View& a, const View& b, const View
   // Vectors of rows that begin anywhere lie in two lines each; where both are still under way, a load starts again: 8
   // rows of 222 elements with 216 columns took 65 us, rows of 224 took 40; with the next tile's lines fetched ahead 59.
   const auto bytes = static_cast<int64_t>(b.dtype().bytes());
+  const bool stream = reads_one_stream(p, target);
   const bool ahead = v * bytes == kLineBytes && b_row * bytes % kLineBytes != 0;
   const int64_t vectors = p.k / v, tail = p.k % v;
   Buffer acc = make_buffer("acc", vector, rows * cols, Scope::kRegister);
   Buffer left = make_buffer("left", vector, rows, Scope::kRegister),
-         right = make_buffer("right", vector, 1, Scope::kRegister);
+         right = make_buffer("right", vector, 1, Scope::kRegister),
+         parts = make_buffer("parts", vector, kSumParts, Scope::kRegister);
   return bind("a_at", batch * batch_stride(a) + m0 * a_row + a.offset, [&](PrimExpr a_at) {
     return bind("b_at", batch * batch_stride(b) + n0 * b_row + b.offset, [&](PrimExpr b_at) {
       std::vector<Stmt> body;
@@ -116,7 +129,32 @@ Stmt tile_of_dots(const GemmProblem& p, const View& a, const View& b, const View
         }
         return seq(std::move(steps));
       };
-      if (vectors) body.push_back(loop("k", vectors, [&](const PrimExpr& k) { return step(k * int64_t{v}, {}); }));
+      // The sum of one column of a single row, in parts that do not wait for each other.
+      auto column = [&](int64_t c) {
+        auto product = [&](int64_t part, const PrimExpr& k) {
+          const PrimExpr at = b_at + c * b_row + k;
+          return seq({prefetch(b.buffer, at + kPrefetchBytesFewRows / bytes),
+                      store(parts, make_int(part),
+                            multiply_add(widened(load(a.buffer, ramp(a_at + k, 1, v))),
+                                         widened(load(b.buffer, ramp(at, 1, v))), load(parts, make_int(part))))});
+        };
+        std::vector<Stmt> steps, some;
+        for (int64_t i = 0; i < kSumParts; ++i) steps.push_back(store(parts, make_int(i), make_const(vector, 0)));
+        steps.push_back(loop("k", vectors / kSumParts, [&](const PrimExpr& k) {
+          for (int64_t i = 0; i < kSumParts; ++i) some.push_back(product(i, (k * kSumParts + i) * int64_t{v}));
+          return seq(some);
+        }));
+        for (int64_t i = vectors / kSumParts * kSumParts; i < vectors; ++i)
+          steps.push_back(product(i % kSumParts, make_int(i * v)));
+        PrimExpr sum = load(parts, make_int(0));
+        for (int64_t i = 1; i < kSumParts; ++i) sum = sum + load(parts, make_int(i));
+        steps.push_back(store(acc, make_int(c), sum));
+        return seq(std::move(steps));
+      };
+      if (stream)
+        for (int64_t c = 0; c < cols; ++c) body.push_back(column(c));
+      else if (vectors)
+        body.push_back(loop("k", vectors, [&](const PrimExpr& k) { return step(k * int64_t{v}, {}); }));
       if (tail) body.push_back(step(make_int(vectors * v), tail_mask(v, tail)));
       std::vector<PrimExpr> sums;
       for (int64_t i = 0; i < v; ++i) sums.push_back(i < rows * cols ? load(acc, make_int(i)) : make_const(vector, 0));
@@ -141,7 +179,7 @@ Stmt tile_of_dots(const GemmProblem& p, const View& a, const View& b, const View
       Stmt finish = seq(std::move(stores));
       for (size_t i = lets.size(); i-- > 0;) finish = let_stmt(lets[i].first, lets[i].second, finish);
       body.push_back(finish);
-      return allocate(acc, allocate(left, allocate(right, seq(std::move(body)))));
+      return allocate(acc, allocate(left, allocate(right, allocate(parts, seq(std::move(body))))));
     });
   });
 }

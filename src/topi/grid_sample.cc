@@ -235,7 +235,7 @@ struct GridKernel {
             });
           });
         };
-        constexpr int64_t kTogether = 2;  // channels for which places and weights are read once
+        constexpr int64_t kTogether = 4;  // channels for which places and weights are read once
         std::vector<Stmt> all{tables, loop("c", p.out[1] / kTogether,
                                            [&](const PrimExpr& c) { return channels(c * kTogether, kTogether); })};
         if (const int64_t rest = p.out[1] % kTogether) all.push_back(channels(make_int(p.out[1] - rest), rest));

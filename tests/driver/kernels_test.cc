@@ -118,6 +118,24 @@ TEST(Kernels, NarrowGroupsKeepTheirSums) {
   }
 }
 
+// A comparison that becomes a number is a mask over ones.
+TEST(Kernels, ComparisonsBecomeNumbersByAMask) {
+  for (const char* name : {"llvm -mcpu=haswell", "llvm -mcpu=znver4"}) {
+    SCOPED_TRACE(name);
+    Expr a = input("a", {64, 64}), b = input("b", {64, 64});
+    Expr y = call("cast", {call("equal", {a, b})}, make_attrs<CastAttrs>([](auto& attrs) { attrs.dtype = kFloat32; }));
+    BuildOptions options;
+    options.target = name;
+    auto built = build(Module().with_main(make_function({a, b}, y)), options);
+    ASSERT_TRUE(built.ok()) << built.error().str();
+    const Target target = codegen::resolve_target(parse_target(name).value()).value();
+    ASSERT_EQ(built->lowered.kernels.size(), 1u);
+    const std::string text = codegen::kernel_text(built->lowered.kernels[0], target, "s").value();
+    EXPECT_NE(text.find("vcmpeq"), std::string::npos);
+    EXPECT_EQ(text.find("vcvt"), std::string::npos);
+  }
+}
+
 TEST(Kernels, AddOfTwoConvolutionsAndSqueezeExcite) {
   Expr x = input("x", {1, 32, 8, 8});
   Expr y = bias(conv(x, 32, 32, 3, 1, 1), 32);

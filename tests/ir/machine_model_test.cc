@@ -25,8 +25,9 @@ TEST(MachineModel, TheLongestNameOfAFamilyIsTaken) {
 }
 
 TEST(MachineModel, WhatTheLastCacheHoldsIsTheFamilys) {
-  EXPECT_EQ(machine_model_of("znver4").most_cached(), 20 << 20);
-  EXPECT_EQ(machine_model_of("znver2").most_cached(), 10 << 20);
+  EXPECT_EQ(machine_model_of("znver4").most_cached(false), 20 << 20);
+  EXPECT_EQ(machine_model_of("znver2").most_cached(false), 10 << 20);
+  EXPECT_EQ(machine_model_of("znver4").most_cached(true), 24 << 20);
 }
 
 TEST(MachineModel, AWideVectorPassesInPiecesWhereUnitsAreNarrow) {

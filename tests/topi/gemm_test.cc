@@ -176,13 +176,18 @@ TEST(Gemm, FewColumnsOfDots) {
   auto dots = [&](int64_t m, int64_t n, int64_t k) {
     GemmProblem p;
     p.m = m, p.n = n, p.k = p.row_stride = k;
-    return packed_as_dots(p, wide);
+    return packed_as_dots(p, wide, false);
   };
   EXPECT_TRUE(dots(1415, 10, 805));
   EXPECT_TRUE(dots(1698, 4, 90));
   EXPECT_FALSE(dots(1415, 16, 805));  // panels without empty lanes
   EXPECT_FALSE(dots(1415, 10, 20));   // more of the sums' tree than of sums
   EXPECT_FALSE(dots(2, 10, 805));
+  // One row by a large table: panels are read faster, but a table that is also looked up is stored once.
+  GemmProblem words;
+  words.m = 1, words.n = 50257, words.k = words.row_stride = 768;
+  EXPECT_FALSE(packed_as_dots(words, wide, false));
+  EXPECT_TRUE(packed_as_dots(words, wide, true));
 }
 
 // A panel of B's rows is turned by the first tile of rows or before it; reductions of fewer than four steps and ones

@@ -174,6 +174,8 @@ Value* double_to_float_odd(llvm::IRBuilderBase& b, Value* value) {
 }
 
 Value* int_to_float(llvm::IRBuilderBase& b, Value* value, DataType from, llvm::Type* to) {
+  // One masked move where LLVM would make a vector of integers first.
+  if (from.is_bool()) return b.CreateSelect(value, llvm::ConstantFP::get(to, 1), llvm::ConstantFP::getZero(to));
   return from.is_int() ? b.CreateSIToFP(value, to) : b.CreateUIToFP(value, to);
 }
 
