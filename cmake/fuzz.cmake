@@ -9,7 +9,7 @@ foreach(source ${targets})
   get_filename_component(name ${source} NAME_WE)
   string(REGEX REPLACE "_fuzz$" "" name ${name})
   file(STRINGS ${source} facts LIMIT_COUNT 8)
-  string(REGEX MATCH "fuzz-room: ([a-z]+)" found "${facts}")
+  string(REGEX MATCH "fuzz-room: ([a-z_]+)" found "${facts}")
   set(room ${CMAKE_MATCH_1})
   if(NOT found OR NOT TARGET tw_${room})
     continue()
@@ -39,8 +39,11 @@ if(TARGET model_runner)
   # onnxruntime's own operators, and models as its optimiser writes them (tests/conformance/beside_onnxruntime.py).
   set(beside ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/conformance/beside_onnxruntime.py --program $<TARGET_FILE:model_runner>)
   add_test(NAME conformance.beside_onnxruntime COMMAND ${beside})
+  # Operators in the types that their schemas allow (tests/conformance/pairs.py): a sample.
+  add_test(NAME conformance.pairs COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/conformance/pairs.py
+           --program $<TARGET_FILE:model_runner> --sample 25 --cases 1)
   add_test(NAME conformance.optimised_models COMMAND ${beside} --models ${CMAKE_SOURCE_DIR}/.cache/models/ppocr_cls.onnx
            ${CMAKE_SOURCE_DIR}/.cache/zoo/mlp.onnx ${CMAKE_SOURCE_DIR}/.cache/zoo/espcn.onnx)
-  set_tests_properties(fuzz.models fuzz.models_that_failed conformance.beside_onnxruntime conformance.optimised_models
+  set_tests_properties(fuzz.models fuzz.models_that_failed conformance.beside_onnxruntime conformance.pairs conformance.optimised_models
                        PROPERTIES COST 20 SKIP_RETURN_CODE 77 TIMEOUT 400)
 endif()

@@ -105,7 +105,8 @@ foreach(tool check_layers check_files check_docs)
 endforeach()
 add_test(NAME tools.bench_report COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/bench/report_test.py)
 add_test(NAME docs.torch_operators COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/torch/write_docs.py --check)
-add_test(NAME docs.onnx_operators COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/write_operators.py --check)
+add_test(NAME docs.onnx_operators COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/write_operators.py --check
+         "$<$<TARGET_EXISTS:tilewright_compiler>:--tool;$<TARGET_FILE:tilewright>>" COMMAND_EXPAND_LISTS)
 set_tests_properties(docs.onnx_operators PROPERTIES SKIP_RETURN_CODE 77)
 # Operators of PyTorch, where it is installed.
 if(TARGET tilewright AND TARGET tilewright_compiler)

@@ -454,7 +454,10 @@ class Library(unittest.TestCase):
                     self.assertEqual(str(export_model_library_format(lib, path)), path)
                     with tarfile.open(path) as tar:
                         names = {m.name for m in tar.getmembers() if m.isfile()}
-                        self.assertEqual(any(n.startswith("./runtime/") for n in names), executor == "graph")  # test_crt_graph.py compiles it
+                        self.assertIn("./runtime/include/tvm/runtime/crt/crt.h", names)
+                        # test_crt_graph.py compiles the one, test_micro.py the other as files of projects.
+                        self.assertEqual("./runtime/src/runtime/crt/graph_executor/graph_executor.c" in names, executor == "graph")
+                        self.assertEqual("./runtime/src/runtime/crt/aot_executor/aot_executor.c" in names, executor == "aot")
                         names = {n for n in names if not n.startswith("./runtime/")}
                         self.assertEqual(names, {"./" + f for f in [*files, "metadata.json", "parameters/net.params", "src/net.relay"]})
                         self.assertEqual({(m.uid, m.gid, m.uname, m.gname) for m in tar.getmembers()}, {(0, 0, "root", "root")})

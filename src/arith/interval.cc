@@ -7,17 +7,12 @@ namespace tilewright::arith {
 namespace {
 bool infinite(int64_t v) { return v == kNegativeInfinity || v == kPositiveInfinity; }
 
-int64_t clamp128(__int128 v) {
-  if (v <= kNegativeInfinity) return kNegativeInfinity;
-  if (v >= kPositiveInfinity) return kPositiveInfinity;
-  return static_cast<int64_t>(v);
-}
-
 // Sum of two lower ends (or two upper ends): infinity absorbs.
 int64_t add_end(int64_t a, int64_t b) {
   if (infinite(a)) return a;
   if (infinite(b)) return b;
-  return clamp128(static_cast<__int128>(a) + b);
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? (a > 0 ? kPositiveInfinity : kNegativeInfinity) : sum;
 }
 
 int64_t negate_end(int64_t v) {
@@ -28,8 +23,10 @@ int64_t negate_end(int64_t v) {
 // 0 * infinity is 0: an infinite end stands for "some large finite number".
 int64_t mul_end(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return 0;
-  if (infinite(a) || infinite(b)) return (a > 0) == (b > 0) ? kPositiveInfinity : kNegativeInfinity;
-  return clamp128(static_cast<__int128>(a) * b);
+  int64_t product = 0;
+  if (infinite(a) || infinite(b) || __builtin_mul_overflow(a, b, &product))
+    return (a > 0) == (b > 0) ? kPositiveInfinity : kNegativeInfinity;
+  return product;
 }
 
 int64_t div_end(int64_t a, int64_t b) {  // b != 0

@@ -146,7 +146,7 @@ Result<json> metadata_of(const Built& built) {
            {"executors", json::array({built.ahead_of_time ? "aot" : "graph"})},
            {"style", "full-model"},
            {"external_dependencies", json::array()}};
-  if (built.graph_in_c)  // other generated code needs no runtime
+  if (built.graph_in_c || built.ahead_of_time)  // the latter for sessions
     out["external_dependencies"].push_back({{"short_name", "tvm_standalone_crt"},
                                             {"url", "./runtime"},
                                             {"url_type", "mlf_path"},
@@ -173,12 +173,16 @@ Result<Files> graph_files(const Built& built, bool alone) {
   return files;
 }
 
-// The C runtime in a Model Library Format: all that the graph executor needs.
-void add_runtime(Files* files) {
-  for (const CrtFile& file : crt_files())
-    for (const std::string_view part : {"include/", "src/common/", "src/graph_executor/", "src/page_allocator.c"})
-      if (file.path.starts_with(part))
-        files->emplace_back("runtime/" + classic_crt_path(file.path), std::string(file.bytes));
+// The C runtime in a Model Library Format: what the graph executor needs, or, without it, what serves ahead-of-time
+// models to sessions.
+void add_runtime(bool graph, Files* files) {
+  for (const CrtFile& file : crt_files()) {
+    const bool of_graphs = file.path.starts_with("src/graph_executor/"),
+               common = file.path.starts_with("include/") || file.path.starts_with("src/common/") ||
+                        file.path == "src/page_allocator.c";
+    if (common || (graph ? of_graphs : file.path.starts_with("src/") && !of_graphs))
+      files->emplace_back("runtime/" + classic_crt_path(file.path), std::string(file.bytes));
+  }
 }
 
 Status add_model(const Built& built, bool alone, std::map<std::string, std::string>* members) {
@@ -196,7 +200,7 @@ Status add_model(const Built& built, bool alone, std::map<std::string, std::stri
   const bool in_code = built.ahead_of_time || (built.graph_in_c && built.graph_in_c->link_params);
   files.emplace_back(format("parameters/{}.params", name),
                      in_code ? runtime::write_params_file({}) : params_file(built.lowered.plan, built.lowered.params));
-  if (built.graph_in_c) add_runtime(&files);
+  if (for_c) add_runtime(!built.ahead_of_time, &files);
   if (!built.imported.functions.empty())
     files.emplace_back(format("src/{}.relay", name), relay::print_module(built.imported).text);
   for (auto& [path, bytes] : files) (*members)["./" + path] = std::move(bytes);
@@ -289,7 +293,7 @@ Status write_function_library(const Built& functions, const std::string& loops, 
                        TW_TRY(graph_in_c_kernels(functions)));
     files.emplace_back("codegen/host/src/lib0.c", codegen::c_packed_functions(plan, list));
     files.emplace_back("src/tir-1.txt", loops);
-    add_runtime(&files);
+    add_runtime(true, &files);
     std::map<std::string, std::string> members;
     for (auto& [name, bytes] : files) members["./" + name] = std::move(bytes);
     return write_members(std::move(members), metadata, path);

@@ -168,8 +168,9 @@ uint64_t LibraryTensor::bytes() const {
 }
 
 bool ModelLibrary::has_system_lib() const {
-  const auto first = files.lower_bound("runtime/");
-  return first != files.end() && first->first.starts_with("runtime/");
+  constexpr std::string_view kGraphExecutor = "runtime/src/runtime/crt/graph_executor/";
+  const auto first = files.lower_bound(std::string(kGraphExecutor));
+  return first != files.end() && first->first.starts_with(kGraphExecutor);
 }
 
 bool is_model_library(const std::vector<TarMember>& members) {

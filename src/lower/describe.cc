@@ -42,8 +42,9 @@ void describe_params(LoweringState* state) {
 // cache lines. With one thread the scratch lies in the arena, where each kernel's part is planned.
 void reserve_scratch(const MemoryOptions& memory, LoweringState* state) {
   plan::Plan& p = state->out.plan;
+  p.arena_bytes = (p.arena_bytes + 63) / 64 * 64;  // buffers may be aligned to less
   if (memory.one_thread) {
-    p.arena_bytes = p.scratch_bytes = (p.arena_bytes + 63) / 64 * 64;
+    p.scratch_bytes = p.arena_bytes;
     return;
   }
   uint64_t most = 0;

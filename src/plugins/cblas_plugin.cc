@@ -12,6 +12,7 @@
 namespace {
 
 using Json = nlohmann::json;
+using tilewright::plugins::Graph;
 using tilewright::plugins::is_true;
 using Operator = tilewright::plugins::ChainOperator;
 using Shape = std::vector<int64_t>;
@@ -60,68 +61,49 @@ void run_product(const Product& p, const std::vector<char*>& values) {
 // The function: memory of values, and products in order.
 class Plan {
  public:
-  Plan(const Json& graph, const std::vector<std::string>& constants) : graph_(graph) {
+  Plan(const Graph& graph, const std::vector<std::string>& constants) : graph_(graph) {
     size_t constant = 0;
     for (size_t i = 0; i < nodes().size(); ++i) {
-      const auto op = nodes()[i].at("op").get<std::string>();
       values_.push_back(nullptr);
-      const auto bytes = static_cast<size_t>(count_of(shape_of(i))) * element_bytes(i);
-      if (op == "input") {
-        inputs_.push_back(i);
-      } else if (op == "const") {
-        if (constant >= constants.size() || constants[constant].size() != bytes)
-          throw std::runtime_error("a constant of a BLAS function is missing or has a wrong size");
+      if (nodes()[i].kind == Graph::Kind::kConstant) {
         values_[i] = const_cast<char*>(constants[constant++].data());
-      } else {
-        memory_.emplace_back(bytes + 64);
+      } else if (nodes()[i].kind == Graph::Kind::kKernel) {
+        run_.push_back(product_of(nodes()[i], i));
+        memory_.emplace_back(nodes()[i].bytes + 64);
         const size_t off = reinterpret_cast<uintptr_t>(memory_.back().data()) % 64;
         values_[i] = memory_.back().data() + (off == 0 ? 0 : 64 - off);
-        run_.push_back(product_of(nodes()[i], i));
       }
     }
-    for (const Json& head : graph_.at("heads")) heads_.push_back(checked(head.at(0).get<size_t>(), values_.size()));
   }
 
   void call(tilewright::Args args) {
-    if (args.size() != inputs_.size() + heads_.size()) throw std::runtime_error("the number of tensors is wrong");
+    const std::vector<size_t>&inputs = graph_.inputs(), &heads = graph_.heads();
     auto data = [&](size_t i) { return static_cast<char*>(args[i].tensor().data) + args[i].tensor().byte_offset; };
     std::vector<char*> values = values_;
-    for (size_t i = 0; i < inputs_.size(); ++i) values[inputs_[i]] = data(i);
+    for (size_t i = 0; i < inputs.size(); ++i) values[inputs[i]] = data(i);
     // The last product writes directly to its result; a result that is also read again is copied.
-    std::vector<bool> placed(heads_.size(), false);
-    for (size_t h = 0; h < heads_.size(); ++h)
-      if (nodes()[heads_[h]].at("op") == "kernel" && values[heads_[h]] == values_[heads_[h]])
-        values[heads_[h]] = data(inputs_.size() + h), placed[h] = true;
+    std::vector<bool> placed(heads.size(), false);
+    for (size_t h = 0; h < heads.size(); ++h)
+      if (nodes()[heads[h]].kind == Graph::Kind::kKernel && values[heads[h]] == values_[heads[h]])
+        values[heads[h]] = data(inputs.size() + h), placed[h] = true;
     for (const Product& p : run_) is_double(p.out) ? run_product<double>(p, values) : run_product<float>(p, values);
-    for (size_t h = 0; h < heads_.size(); ++h)
-      if (!placed[h])
-        std::copy_n(values[heads_[h]], static_cast<size_t>(count_of(shape_of(heads_[h]))) * element_bytes(heads_[h]),
-                    data(inputs_.size() + h));
+    for (size_t h = 0; h < heads.size(); ++h)
+      if (!placed[h]) std::copy_n(values[heads[h]], nodes()[heads[h]].bytes, data(inputs.size() + h));
   }
 
  private:
-  const Json& nodes() const { return graph_.at("nodes"); }
-  const Json& attrs_of(size_t node) const { return nodes().at(node).at("attrs"); }
-  Shape shape_of(size_t node) const { return attrs_of(node).at("shape").at(0).at(0).get<Shape>(); }
-  bool is_double(size_t node) const { return attrs_of(node).at("dtype").at(0).at(0) == "float64"; }
-  size_t element_bytes(size_t node) const {
-    const auto type = attrs_of(node).at("dtype").at(0).at(0).get<std::string>();
-    if (type != "float32" && type != "float64") throw std::runtime_error("a BLAS has no products of " + type);
-    return type == "float64" ? 8 : 4;
-  }
-  static size_t checked(size_t node, size_t end) {
-    if (node >= end) throw std::runtime_error("the graph of a BLAS function is damaged");
-    return node;
-  }
+  const std::vector<Graph::Node>& nodes() const { return graph_.nodes(); }
+  const Shape& shape_of(size_t node) const { return nodes()[node].shape; }
+  bool is_double(size_t node) const { return nodes()[node].dtype == "float64"; }
   static int small(int64_t extent) {
-    if (extent < 1 || extent > std::numeric_limits<int>::max())
+    if (extent > std::numeric_limits<int>::max())
       throw std::runtime_error("a BLAS takes matrices of 1 to 2147483647 rows and columns");
     return static_cast<int>(extent);
   }
 
-  Product product_of(const Json& node, size_t index) {
-    const std::vector<Operator> chain = tilewright::plugins::operators_of(node);
-    auto input = [&](size_t i) { return checked(node.at("inputs").at(i).at(0).get<size_t>(), index); };
+  Product product_of(const Graph::Node& node, size_t index) {
+    const std::vector<Operator> chain = tilewright::plugins::operators_of(*node.json);
+    auto input = [&](size_t i) { return node.inputs.at(i); };
     const std::string& name = chain.at(0).name;
     if (name != "nn.dense" && name != "nn.matmul" && name != "nn.batch_matmul")
       throw std::runtime_error("a BLAS has no '" + name + "'");
@@ -130,8 +112,8 @@ class Plan {
     p.a = input(0), p.b = input(1), p.out = index;
     p.turn_a = is_true(attrs, "transpose_a"),
     p.turn_b = name == "nn.dense" || is_true(attrs, "transpose_b", name == "nn.batch_matmul");
-    const Shape a = shape_of(p.a), b = shape_of(p.b), out = shape_of(index);
-    if (a.size() < 2 || a.size() != b.size() || a.size() != out.size())
+    const Shape &a = shape_of(p.a), &b = shape_of(p.b), &out = shape_of(index);
+    if (a.size() < 2 || a.size() > 3 || a.size() != b.size() || a.size() != out.size())
       throw std::runtime_error("a BLAS multiplies matrices");
     const size_t last = a.size() - 1;
     p.m = small(out[last - 1]), p.n = small(out[last]), p.k = small(a[p.turn_a ? last - 1 : last]);
@@ -139,9 +121,9 @@ class Plan {
       p.batch = out[0];
       p.step_a = a[0] == 1 ? 0 : int64_t{p.m} * p.k, p.step_b = b[0] == 1 ? 0 : int64_t{p.k} * p.n;
     }
-    if (count_of(a) != std::max<int64_t>(p.step_a != 0 ? p.batch : 1, 1) * p.m * p.k ||
-        count_of(b) != std::max<int64_t>(p.step_b != 0 ? p.batch : 1, 1) * p.k * p.n || last > 2)
-      throw std::runtime_error("the graph of a BLAS function is damaged");
+    if (a != matrices(a, p.m, p.k, p.turn_a) || b != matrices(b, p.k, p.n, p.turn_b) ||
+        (last == 2 && ((a[0] != 1 && a[0] != p.batch) || (b[0] != 1 && b[0] != p.batch))))
+      tilewright::plugins::damaged("the matrices of a product do not fit");
     for (size_t i = 1; i < chain.size(); ++i) {
       if (chain[i].name == "nn.relu") {
         p.relu = true;
@@ -157,10 +139,16 @@ class Plan {
     return p;
   }
 
-  const Json graph_;
+  // The shape with these rows and columns.
+  static Shape matrices(Shape shape, int64_t rows, int64_t columns, bool turned) {
+    shape[shape.size() - 2] = turned ? columns : rows;
+    shape[shape.size() - 1] = turned ? rows : columns;
+    return shape;
+  }
+
+  const Graph& graph_;
   std::vector<char*> values_;  // by node; inputs are null between calls
   std::vector<std::vector<char>> memory_;
-  std::vector<size_t> inputs_, heads_;
   std::vector<Product> run_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plug-in of compiler and runtime around a Plan, which runs one graph (docs/external-codegen.md) with third-party
-// kernels. Plan(graph, constants) throws for unsupported graphs; call(arguments) runs it. The graph's modules have the
-// type NAME_json, where NAME is the code generator.
+// kernels. Plan(graph, constants) throws for unsupported graphs; call(arguments) runs it, with tensors that were
+// checked. The graph's modules have the type NAME_json, where NAME is the code generator.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/graph.h"
 #include "plugins/module_record.h"
 #include "tilewright/function.h"
 
@@ -25,6 +26,7 @@ class GraphModule : public ModuleKind {
     if (name != shared_->record.symbol) return {};
     return Function::of([shared = shared_](Args args) -> Value {
       std::lock_guard lock(shared->mutex);
+      shared->graph.check(args);
       shared->plan.call(args);
       return {};
     });
@@ -33,8 +35,9 @@ class GraphModule : public ModuleKind {
  private:
   struct Shared {
     explicit Shared(const std::string& bytes)
-        : record(read_record(bytes)), plan(nlohmann::json::parse(record.graph), record.constants) {}
+        : record(read_record(bytes)), graph(record.graph, record.constants), plan(graph, record.constants) {}
     ModuleRecord record;
+    const Graph graph;
     Plan plan;
     std::mutex mutex;  // one call at a time, since intermediate memory is shared
   };

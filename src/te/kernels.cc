@@ -20,7 +20,7 @@ std::optional<Diagnostic> check_scalar(const PrimExpr& var) {
   if (t.code == TypeCode::kHandle)
     return Diagnostic(ErrorCode::kInvalidArgument,
                       format("nothing says what memory '{}' is", static_cast<const tir::VarNode&>(*var).name), {},
-                      "give it a buffer (T.match_buffer); functions of handles are for memory planning");
+                      "give it a buffer (T.match_buffer); or call a function of the module with it (T.call_extern)");
   return Diagnostic(ErrorCode::kInvalidArgument,
                     format("the variable '{}' of {} is no size", static_cast<const tir::VarNode&>(*var).name, t.str()),
                     {}, "use int32, int64, float32 or float64 variables, and a tensor of one element for other values");

@@ -82,6 +82,8 @@ int64_t steps_of_tap(const Conv2dProblem& p) {
   return (l.ic_blocks - 1) * l.ic_block + l.last_ic;
 }
 
+constexpr double kStreamLoss = 0.03;
+
 double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
   Conv2dLoops l = conv2d_loops(p, c);
   Target machine = p.words() ? for_words(target, p.word_of) : target;
@@ -122,6 +124,8 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   const double shared =
       static_cast<double>(std::max<int64_t>(0, (p.kernel_height - 1) * p.dilation_height + 1 - p.stride_height));
   cycles += again * (0.5 * weights / 16 + shared * input / static_cast<double>(p.in_height) / burst);
+  // Rows of a tile that share no input are as many more streams from beyond the L2 cache.
+  if (p.kernel_height == 1 && prefetches_pixels(p, target)) cycles *= 1 + kStreamLoss * (c.tile_height - 1);
   return cycles * static_cast<double>(p.batch * p.out_depth);
 }
 

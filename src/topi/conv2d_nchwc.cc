@@ -161,11 +161,13 @@ class Conv2dKernel {
     });
   }
 
-  // Prefetches what the next tile along the row reads first for this tap.
+  // Prefetches what the next tile along the row, or the first one of the rows below, reads first for this tap.
   std::vector<Stmt> next_pixels(const Tile& t, const PrimExpr& data_k, const PrimExpr& kw) const {
     std::vector<Stmt> hints;
     if (!pixels_ahead_) return hints;
-    const int64_t next = t.width * p_.stride_width * from_.width * element_;
+    int64_t next = t.width * p_.stride_width * from_.width * element_;
+    if (const auto w0 = constant_value(t.w0); w0 && !c_.flatten && *w0 + t.width == p_.out_width)
+      next = (c_.tile_height * p_.stride_height * from_.height - *w0 * p_.stride_width * from_.width) * element_;
     const int64_t new_taps = p_.stride_width / std::gcd(p_.stride_width, p_.dilation_width);
     int64_t line = 0;
     for (int r = 0; r < c_.tile_height * t.width; ++r) {

@@ -6,7 +6,7 @@
     tests/conformance/beside_onnxruntime.py --cases 20 --seed 7 Attention  one, more often
     tests/conformance/beside_onnxruntime.py --models FILE...               models as onnxruntime's optimiser writes them, every level
 
-Cases are in cases_microsoft.py and cases_ml.py. A model given with --models has an .npz with its inputs (input_NAME) beside it.
+Cases are in cases_microsoft.py, cases_decoder.py and cases_ml.py. A model given with --models has an .npz with its inputs (input_NAME) beside it.
 
 What differs from onnxruntime and is as ONNX's reference implementation has it (where that has the operator) is counted, with the operators' names, and
 is no failure.
@@ -37,12 +37,13 @@ except ImportError as e:
         os.execv(venv, [str(venv), *sys.argv])
     print(f"skipped: {e}; ./dev setup installs the Python packages")
     sys.exit(SKIPPED)
+import cases_decoder
 import cases_microsoft
 import cases_ml
 from maps import described, plain, rows_of_maps
 from runner import Runner, default_program
 
-TABLE = cases_microsoft.TABLE | cases_ml.TABLE
+TABLE = cases_microsoft.TABLE | cases_decoder.TABLE | cases_ml.TABLE
 LEVELS = {"basic": 1, "extended": 2, "layout": 3, "all": 99}
 
 
@@ -62,7 +63,7 @@ def model_of(case):
     given = [described(n, a) for k, (n, a) in enumerate(zip(names, case.inputs)) if n and k not in case.constants]
     constants = [numpy_helper.from_array(a, n) for k, (n, a) in enumerate(zip(names, case.inputs)) if n and k in case.constants]
     graph = helper.make_graph([node], "one", given, [onnx.ValueInfoProto(name=f"o{k}") for k in case.outputs], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1), helper.make_opsetid("ai.onnx.ml", case.version)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset), helper.make_opsetid("com.microsoft", 1), helper.make_opsetid("ai.onnx.ml", case.version)])
     model.ir_version = 10
     return model, {n: a for k, (n, a) in enumerate(zip(names, case.inputs)) if n and k not in case.constants}
 

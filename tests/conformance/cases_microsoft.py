@@ -17,6 +17,7 @@ class Case:
     tolerance: float = 2e-5  # of the largest value; of integers, in units
     domain: str = "com.microsoft"
     version: int = 3  # of ai.onnx.ml's operators
+    opset: int = 18
     expected: list | None = None  # where onnxruntime's Python package cannot be given the inputs
 
 

@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what `tilewright ops --onnx` says of each operator beyond its name: the dtypes it is tried with, and where.
 
-    tests/conformance/write_operators.py [--check]
+    tests/conformance/write_operators.py [--check [--tool PATH]]
 
-Dtypes are those of the specification's first type variable but for the ones of dtypes_refused.txt (tests/conformance/dtypes.py tries them); for
+Dtypes are those of the specification's first type variable but for the ones that pairs_expected.txt names (tests/conformance/pairs.py tries them); for
 operators of other domains those of their cases beside onnxruntime. "suite N": so many node tests of the pinned onnx package have the operator;
-"onnxruntime": tests/conformance/beside_onnxruntime.py has cases of it. --check: exit 1 where the file is not what it would be."""
+"onnxruntime": tests/conformance/beside_onnxruntime.py has cases of it; "generated": pairs.py alone has. --check: exit 1 where the file is not what it
+would be, where the tool lacks an operator of ONNX, or has one that is tested nowhere."""
+import argparse
 import collections
 import importlib.util
+import json
 import os
 import pathlib
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -29,8 +33,12 @@ except ImportError as e:
     sys.exit(SKIPPED)
 
 NAMES = {"float": "float32", "double": "float64"}
+SPEC_NAMES = {v: k for k, v in NAMES.items()}
 KNOWN = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "string")
 UNSUPPORTED = "expected_failures.txt"
+# What random models (tests/fuzz/models) have beyond the specification and the cases beside onnxruntime.
+GENERATED = {"com.microsoft": ("BiasSoftmax", "NhwcFusedConv", "QLinearReduceMean"),
+             "com.microsoft.nchwc": ("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool", "ReorderInput", "ReorderOutput", "Upsample")}
 
 
 def module(name):
@@ -71,28 +79,28 @@ def allowed(schema):
 
 
 def table():
-    refused = collections.defaultdict(set)
-    for line in (HERE / "dtypes_refused.txt").read_text().splitlines():
-        words = line.split("#")[0].split()
-        if len(words) >= 2:
-            refused[words[0]].add(NAMES.get(words[1], words[1]))
-    counts, rows = suite(), {}
+    sys.path.insert(0, str(HERE))
+    pairs = module("pairs")
+    expected, counts, rows = pairs.expected_pairs(), suite(), {}
     newest = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         key = (schema.domain, schema.name)
         if key not in newest or newest[key].since_version < schema.since_version:
             newest[key] = schema
     for key, schema in newest.items():
-        if counts[key]:
-            rows[key] = ([t for t in allowed(schema) if t not in refused[key[1]]], [f"suite {counts[key]}"])
-    sys.path.insert(0, str(HERE))
-    for name in ("cases_microsoft", "cases_ml"):
+        formals = [*schema.inputs, *schema.outputs]
+        tried = lambda t: not any(pairs.is_expected(pairs.Pair(*key, formals[0].type_str, f"tensor({SPEC_NAMES.get(t, t)})"), kind, expected) for kind in ("refused", "no case"))
+        generated = [] if schema.deprecated or key[1] not in pairs.TABLE else ["generated"]
+        if counts[key] or generated:
+            rows[key] = ([t for t in allowed(schema) if tried(t)] if formals else [], [f"suite {counts[key]}"] if counts[key] else generated)
+    rows |= {(domain, op): (["int8", "uint8"] if op.startswith("QLinear") else ["float32"], ["generated"]) for domain, names in GENERATED.items() for op in names}
+    for name in ("cases_microsoft", "cases_decoder", "cases_ml"):
         for op, make in module(name).TABLE.items():
             cases = [make(np.random.default_rng(seed)) for seed in range(12)]
             seen = {"map" if isinstance(c.inputs[0], dict) else "string" if c.inputs[0].dtype == object else str(c.inputs[0].dtype) for c in cases if c.inputs and c.inputs[0] is not None}
             key = (cases[0].domain, cases[0].op)
             dtypes, where = rows.get(key, ([], []))
-            rows[key] = (dtypes or [t for t in KNOWN if t in seen], [w for w in where if w != "onnxruntime"] + ["onnxruntime"])
+            rows[key] = (dtypes or [t for t in KNOWN if t in seen], [w for w in where if w not in ("onnxruntime", "generated")] + ["onnxruntime"])
     return rows
 
 
@@ -103,14 +111,29 @@ def text(rows):
     return "\n".join(lines) + "\n"
 
 
+def wrong_with(tool):
+    """What the tool's own list of operators lacks, or has and no test knows."""
+    listed = json.loads(subprocess.run([tool, "ops", "--onnx", "--json"], capture_output=True, text=True, check=True).stdout)
+    names = {(o["domain"], o["op"]) for o in listed}
+    missing = {(s.domain, s.name) for s in onnx.defs.get_all_schemas_with_history()} - names
+    return [f"{d or 'onnx'} {op} cannot be imported" for d, op in sorted(missing)] + [f"{o['domain'] or 'onnx'} {o['op']} is tested nowhere" for o in listed if not o["tested"]]
+
+
 def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--check", action="store_true")
+    p.add_argument("--tool", help="a built tilewright")
+    a = p.parse_args()
     made = text(table())
-    if "--check" not in sys.argv[1:]:
+    if not a.check:
         FILE.write_text(made, encoding="utf-8")
-    elif not FILE.exists() or FILE.read_text(encoding="utf-8") != made:
+        return 0
+    if not FILE.exists() or FILE.read_text(encoding="utf-8") != made:
         print(f"{FILE.relative_to(ROOT)} is not what the tests are: run tests/conformance/write_operators.py")
         return 1
-    return 0
+    wrong = wrong_with(a.tool) if a.tool else []
+    print("\n".join(wrong))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

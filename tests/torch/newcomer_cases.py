@@ -343,3 +343,22 @@ class PointNet(nn.Module):
         x = torch.bmm(x.transpose(2, 1), m).transpose(2, 1)
         straight = torch.bmm(m, m.transpose(2, 1)) - torch.eye(3)
         return F.log_softmax(self.classes(torch.max(self.features(x), 2, keepdim=True)[0].view(-1, 16)), -1), torch.mean(torch.norm(straight, dim=(1, 2)))
+
+
+@case(real(4, 6), real(4, 6, seed=7), free=((0, 0), (1, 0)), other=(real(7, 6), real(7, 6, seed=7)))
+class WrittenParts(nn.Module):
+    """Complex tensors written through views of their parts, and read through others."""
+
+    def forward(self, x, y):
+        z = torch.complex(x, y).clone()
+        mirrored, row = z.conj(), z[1:, 2:]
+        z.real.copy_(y * 2)
+        row.imag[...] = x[1:, 2:] + 1
+        z[:, 0].imag.zero_()
+        spectrum = torch.fft.fft(x)
+        both = torch.view_as_real(spectrum)
+        both[..., 0] = y
+        spectrum.imag.mul_(0.5)
+        pairs = torch.stack([x, y], -1).clone()
+        torch.view_as_complex(pairs)[:, 1] *= 2
+        return torch.view_as_real(z), torch.view_as_real(mirrored.resolve_conj()), both, spectrum.abs(), pairs

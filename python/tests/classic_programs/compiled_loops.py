@@ -5,6 +5,7 @@ import json, os, math, ctypes, re
 from harness import program, raises, refusing, same, numbers, evaluate
 from tvm import te, tir, ir, topi, relay, runtime
 from tvm.contrib import utils, clang, cc
+from tvm.script import tir as T
 import numpy as np
 import tvm
 import tvm.testing
@@ -427,3 +428,33 @@ def scalar_args():
     a, b = (tvm.nd.array(numbers(5)), tvm.nd.empty((5,)))
     f(a, 3.0, b)
     np.testing.assert_allclose(b.numpy(), a.numpy() * 3, rtol=1e-06)
+
+
+@program("llvm", "c", "stackvm")
+def elements_of_data(target):
+    """T.load and T.store count elements from the first, whatever the buffer's dimensions."""
+    @T.prim_func
+    def plus_one(a: T.handle, b: T.handle) -> None:
+        A = T.match_buffer(a, (4, 8), "float32")
+        B = T.match_buffer(b, (4, 8), "float32")
+        for i in T.serial(0, 32):
+            T.store(B.data, i, T.load("float32", A.data, i) + T.float32(1), True)
+
+    @T.prim_func
+    def twice(a: T.handle, b: T.handle) -> None:
+        A = T.match_buffer(a, (32,), "float32")
+        B = T.match_buffer(b, (32,), "float32")
+        C = T.allocate([32], "float32", "global")
+        for i in T.serial(0, 8):
+            T.store(C, T.ramp(i * 4, 1, 4), T.load("float32x4", A.data, T.ramp(i * 4, 1, 4), T.broadcast(True, 4)) * T.broadcast(T.float32(2), 4), T.broadcast(True, 4))
+        for i in T.serial(0, 32):
+            T.store(B.data, i, T.load("float32", C, i), True)
+    for function, shape, wanted in ((plus_one, (4, 8), lambda x: x + 1), (twice, (32,), lambda x: x * 2)):
+        x, y = numbers(*shape), tvm.nd.empty(shape)
+        tvm.build(function, target=target)(tvm.nd.array(x), y)
+        np.testing.assert_array_equal(y.numpy(), wanted(x))
+    text = "@T.prim_func\ndef f(a: T.handle) -> None:\n    A = T.match_buffer(a, (4,), 'float32')\n    for i in T.serial(0, 4):\n        T.store({}, i, T.cast(T.load('{}', A.data, i), 'float32'))\n"
+    with refusing(Exception, "int8 is read of 'A'"):
+        tvm.script.from_source(text.format("A.data", "int8"))
+    with refusing(Exception, "T.store is of a buffer or its data, and 'i' is none"):
+        tvm.script.from_source(text.format("i", "float32"))

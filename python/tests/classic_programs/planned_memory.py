@@ -9,7 +9,7 @@ from tvm.target import Target
 from tvm.tir import stmt_functor
 from tvm.tir.usmp import utils as usmp_utils
 
-from harness import program, refusing, same
+from harness import numbers, program, refusing, same
 
 
 @tvm.script.ir_module
@@ -237,3 +237,86 @@ def inputs_and_outputs_are_memory():
     assert {n: i.kind for n, i in infos.items()} == {"one": 1, "two": 1, "three": 2, "four": 2}
     with refusing(ValueError, "neither read nor written"):
         tvm.tir.usmp.transform.create_allocates_for_io()(tvm.IRModule({"__tvm_main__": Two["less"].with_body(tir.Evaluate(0))}))
+
+
+@tvm.script.ir_module
+class Twice:
+    """A main function that calls a function twice, and one through another."""
+
+    @T.prim_func
+    def sums(a_handle: T.handle, b_handle: T.handle) -> None:
+        T.func_attr({"global_symbol": "sums", "tir.noalias": True})
+        a = T.match_buffer(a_handle, [24], dtype="float32", elem_offset=0, align=64, offset_factor=1)
+        b = T.match_buffer(b_handle, [24], dtype="float32", elem_offset=0, align=64, offset_factor=1)
+        padded = T.allocate([26], "float32", "global")
+        for i in T.serial(0, 26):
+            padded[i] = T.if_then_else(1 <= i and i < 25, a[i - 1], T.float32(0), dtype="float32")
+        for i in T.serial(0, 24):
+            total = T.allocate([1], "float32", "global")
+            total[0] = T.float32(0)
+            for k in T.serial(0, 3):
+                total[0] = total[0] + padded[i + k]
+            b[i] = total[0]
+
+    @T.prim_func
+    def sums_of_half(a_handle: T.handle, b_handle: T.handle, factor: T.float32) -> None:
+        T.func_attr({"global_symbol": "sums_of_half", "tir.noalias": True})
+        a = T.match_buffer(a_handle, [24], dtype="float32")
+        b = T.match_buffer(b_handle, [24], dtype="float32")
+        padded = T.allocate([24], "float32", "global")
+        for i in T.serial(0, 24):
+            padded[i] = a[i] * factor
+        T.evaluate(T.call_extern("sums", padded, b, dtype="int32"))
+
+    @T.prim_func
+    def __tvm_main__(input: T.handle, output: T.handle) -> None:
+        T.func_attr({"global_symbol": "__tvm_main__", "runner_function": True})
+        first = T.allocate([96], "int8", "global")
+        second = T.allocate([96], "uint8", "global")
+        T.evaluate(T.call_extern("sums", input, first, dtype="int32"))
+        T.evaluate(T.call_extern("sums_of_half", first, second, T.float32(0.5), dtype="int32"))
+        T.evaluate(T.call_extern("sums", second, output, dtype="int32"))
+
+
+def run_main(mod, target, x, pools=()):
+    out = tvm.nd.empty((24,))
+    pools = [tvm.nd.array(p) for p in pools]
+    tvm.build(mod, target=target)["__tvm_main__"](tvm.nd.array(x), *pools, out)
+    return out.numpy(), [p.numpy() for p in pools]
+
+
+@program(*[(a, t) for a in ("greedy_by_size", "greedy_by_conflicts", "hill_climb") for t in ("llvm", "c", "stackvm")])
+def main_functions_run(algorithm, target):
+    """As they were written, with pools assigned, and with their memory in the pools: all give the same."""
+    host = Target("c")
+    mod, analysis = analysed(Twice, [WorkspacePoolInfo("fast", [host], PoolInfoProperties(size_hint_bytes=224)), WorkspacePoolInfo("slow", [host])])
+    places = tvm.get_global_func(f"tir.usmp.algo.{algorithm}")(list(by_name(analysis).values()), analysis.memory_pressure)
+    of_stmts = tvm.get_global_func("tir.usmp.AssignStmtPoolAllocations")(analysis.buffer_info_stmts, places)
+    x = numbers(24)
+    wanted = x.astype("float64")
+    for factor in (1, 0.5, 1):
+        around = np.pad(wanted * factor, 1)
+        wanted = around[:-2] + around[1:-1] + around[2:]
+    for unconverted in (Twice, mod):
+        np.testing.assert_allclose(run_main(unconverted, target, x)[0], wanted, rtol=1e-5)
+    for printable in (True, False):
+        made = tvm.tir.usmp.transform.convert_pool_allocations_to_offsets(of_stmts, emit_tvmscript_printable=printable)(mod)
+        main = made["__tvm_main__"]
+        given = [np.full(tuple(map(int, main.buffer_map[p].shape)), 77, "uint8") for p in main.params[1:-1]]
+        out, pools = run_main(made, target, x, given)
+        np.testing.assert_array_equal(out, run_main(Twice, target, x)[0])
+        assert len(pools) == 2 and all((p != 77).any() for p in pools)
+        np.testing.assert_array_equal(run_main(tvm.script.from_source(made.script()), target, x, given)[0], out)
+
+
+@program
+def main_functions_that_cannot_run():
+    with refusing(ValueError, "4 values to 'add', which has 3 parameters"):
+        tvm.build(Chain, target="c")
+    text = Twice.script()
+    with refusing(ValueError, "the weight 'p0', which 'sums' gets"):
+        tvm.build(tvm.script.from_source(text.replace('T.call_extern("sums", input,', 'T.call_extern("sums", T.lookup_param("p0", dtype="handle"),')), target="c")
+    with refusing(ValueError, "calls itself: sums_of_half -> sums_of_half"):
+        tvm.build(tvm.script.from_source(text.replace('T.call_extern("sums", T.address_of(padded[0])', 'T.call_extern("sums_of_half", T.address_of(padded[0])')), target="c")
+    with refusing(ValueError, "the number 3 for the buffer 'b'"):
+        tvm.build(tvm.script.from_source(text.replace("T.address_of(padded[0]), b_handle", "T.address_of(padded[0]), 3").replace("T.address_of(padded[0]), T.address_of(b[0])", "T.address_of(padded[0]), 3")), target="c")

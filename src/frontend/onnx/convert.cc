@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/format.h"
 #include "frontend/onnx/importer.h"
@@ -165,6 +166,10 @@ const ConverterEntry* find_converter(const std::string& domain, const std::strin
 std::vector<SupportedOp> supported_ops() {
   std::vector<SupportedOp> out;
   for (const auto& [key, e] : converter_table()) out.push_back({e->domain, e->op, e->since});
+  out.push_back({"", kOnlyAtRunTime, 10});
+  std::sort(out.begin(), out.end(), [](const SupportedOp& a, const SupportedOp& b) {
+    return std::tie(a.domain, a.op, a.since) < std::tie(b.domain, b.op, b.since);
+  });
   return out;
 }
 

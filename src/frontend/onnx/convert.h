@@ -101,12 +101,15 @@ struct ConverterEntry {
 #define TW_CONVERTER_FAMILIES(X) \
   X(elementwise) X(activation) X(conv) X(pool) X(linear) X(norm) X(reduce) X(shape) X(indexing) X(resize) X(recurrent) X(quant) X(control) \
   X(attention) X(loss) X(signal) X(vision) X(training) X(text) X(fused) X(attention_microsoft) X(norm_microsoft) X(quant_microsoft) \
-  X(weight_blocks) X(nchwc) X(ml) X(ml_maps) X(ml_svm) X(ml_trees) X(random)
+  X(weight_blocks) X(nchwc) X(ml) X(ml_maps) X(ml_svm) X(ml_trees) X(random) \
+  X(exported) X(experts) X(gates_microsoft)
 // clang-format on
 #define TW_FAMILY(name) std::span<const ConverterEntry> name##_converters();
 TW_CONVERTER_FAMILIES(TW_FAMILY)
 #undef TW_FAMILY
 
+// An operator of ONNX without a converter: programs have it as a function of the runtime.
+inline constexpr const char* kOnlyAtRunTime = "NonMaxSuppression";
 // The converter with the highest `since` that is at most `version`, or null. The standard domain is "".
 const ConverterEntry* find_converter(const std::string& domain, const std::string& op, int64_t version);
 

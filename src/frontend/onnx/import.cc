@@ -208,8 +208,7 @@ Values Importer::with_converter(const Node& node, Scope& scope, int64_t version,
   const auto custom = options_.converters.find({node.domain, node.op_type});
   if (custom != options_.converters.end())
     return poisoned ? outputs : custom_conversion(custom->second, node, version, inputs);
-  // NonMaxSuppression exists in the runtime only.
-  const bool only_at_run_time = programs() && node.domain.empty() && node.op_type == "NonMaxSuppression";
+  const bool only_at_run_time = programs() && node.domain.empty() && node.op_type == kOnlyAtRunTime;
   if (!entry && !only_at_run_time) {
     note_unsupported(node, version, inputs, "");
     return outputs;

@@ -98,7 +98,7 @@ Values fields_of(const Expr& e, size_t count) {
 // The type of the empty result of a loop without iterations.
 std::vector<std::string> stack_settings(const ValueInfo& info) {
   const auto& t = info.type;
-  if (!t.elem || !t.shape || t.elem->is_string()) return {};
+  if (!t.elem || !t.shape) return {};
   std::string shape = "shape=0";
   for (const auto& d : *t.shape) shape += format("x{}", d.value.value_or(0));
   return {"dtype=" + t.elem->str(), shape};

@@ -12,7 +12,23 @@ namespace {
 constexpr size_t kMostSteps = 256;  // length of a chain of views; every write walks it
 
 // How a write to a view's result is turned into a new value of the viewed tensor.
-enum class Inverse { kSame, kReshape, kPermute, kTranspose, kSelect, kSlice, kParts, kPlaces, kNone };
+enum class Inverse {
+  kSame,
+  kReshape,
+  kPermute,
+  kTranspose,
+  kSelect,
+  kSlice,
+  kParts,
+  kPlaces,
+  kNone,
+  // Between complex tensors and real ones.
+  kReal,
+  kImaginary,
+  kConjugate,
+  kAsReal,
+  kAsComplex,
+};
 
 struct ViewOp {
   std::string_view target;
@@ -58,6 +74,12 @@ constexpr ViewOp kViewOps[] = {
     {"aten.unfold", Inverse::kPlaces},
     {"aten.movedim", Inverse::kPlaces},
     {"aten.as_strided", Inverse::kPlaces, ViewOp::kInOrder},
+    {"aten.real", Inverse::kReal},
+    {"aten.imag", Inverse::kImaginary},
+    {"aten.conj", Inverse::kConjugate},
+    {"aten._conj", Inverse::kConjugate},
+    {"aten.view_as_real", Inverse::kAsReal},
+    {"aten.view_as_complex", Inverse::kAsComplex},
 };
 const ViewOp* view_op(std::string_view target) {
   // Overloads for lists and strings are not views.
@@ -138,6 +160,11 @@ Expr put_back_at_run_time(const Place& place, const ViewStep& step, const Expr& 
     case Inverse::kParts:
     case Inverse::kPlaces:
     case Inverse::kNone:
+    case Inverse::kReal:
+    case Inverse::kImaginary:
+    case Inverse::kConjugate:
+    case Inverse::kAsReal:
+    case Inverse::kAsComplex:
       break;
   }
   throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedOp, "a change in place of what it shows")};
@@ -184,6 +211,11 @@ Expr put_back(const Place& place, const ViewStep& step, const Expr& before, cons
     case Inverse::kPlaces:
       return put_places(place, step, before, content);
     case Inverse::kNone:
+    case Inverse::kReal:
+    case Inverse::kImaginary:
+    case Inverse::kConjugate:
+    case Inverse::kAsReal:
+    case Inverse::kAsComplex:
       break;
   }
   c.unsupported("a change in place of what it shows");
@@ -223,7 +255,8 @@ Value in_own_memory(Value v, const std::string& owner, int owner_kind) {
 bool lies_in_order(const View& view) {
   return std::all_of(view.steps.begin(), view.steps.end(), [](const ViewStep& step) {
     const Inverse inverse = view_op(step.node->target)->inverse;
-    return inverse == Inverse::kSame || inverse == Inverse::kReshape;
+    return inverse == Inverse::kSame || inverse == Inverse::kReshape || inverse == Inverse::kAsReal ||
+           inverse == Inverse::kAsComplex;
   });
 }
 
@@ -265,43 +298,82 @@ void share_memory(const Place& place, const Node& node, const NamedValues& argum
 
 namespace {
 
-// What a chain of views does to a tensor it does to each part of a complex one: `f` of the tensor, or of its parts.
-template <class F>
-Expr by_parts(const Place& place, const View& view, F&& f) {
-  if (!view.memory->complex || view.steps.empty()) return f([](const Expr& e) { return e; });
-  const NodeContext c(place, *view.steps[0].node, {});
-  auto part = [&](const char* which) {
-    return f([&](const Expr& e) {
-      Value v(e);
-      v.complex = true;
-      return c.one_of(which, {{"self", v}});
-    });
-  };
-  const Expr real = part("aten.real.default");
-  return c.one_of("aten.complex.default", {{"real", Value(real)}, {"imag", Value(part("aten.imag.default"))}});
-}
+// What a view shows: a tensor, or the two parts of a complex one. What most views do to a tensor they do to each part.
+struct Seen {
+  Expr real, imaginary;  // imaginary: null where it is no complex tensor
+};
+
+class Chain {
+ public:
+  Chain(const Place& place, const View& view) : place_(place), view_(view), c_(place, *view.steps.at(0).node, {}) {}
+
+  // What the views show of a memory's content, one after another; the content comes first.
+  std::vector<Seen> shown(const Expr& whole) const {
+    std::vector<Seen> out = {view_.memory->complex ? apart(whole) : Seen{whole, {}}};
+    for (const ViewStep& step : view_.steps) out.push_back(through(step, out.back()));
+    return out;
+  }
+  Expr written(const Expr& whole, const Expr& content) const {
+    const std::vector<Seen> before = shown(whole);
+    Seen now = before.back().imaginary ? apart(content) : Seen{content, {}};
+    for (size_t i = view_.steps.size(); i-- > 0;) now = back(view_.steps[i], before[i], now);
+    return together(now);
+  }
+  Expr together(const Seen& s) const {
+    return s.imaginary ? made("aten.complex.default", {{"real", Value(s.real)}, {"imag", Value(s.imaginary)}}) : s.real;
+  }
+
+ private:
+  // In a program it may wait for a size.
+  Expr made(const char* target, const NamedValues& arguments) const {
+    return place_.torch ? place_.torch->made_by(target, *view_.steps[0].node, arguments).expr
+                        : c_.one_of(target, arguments);
+  }
+  Seen apart(const Expr& e) const {
+    Value v(e);
+    v.complex = true;
+    return {made("aten.real.default", {{"self", v}}), made("aten.imag.default", {{"self", v}})};
+  }
+  Seen conjugated(const Seen& s) const { return {s.real, s.imaginary ? c_.call("negative", {s.imaginary}) : Expr()}; }
+  Seen through(const ViewStep& step, const Seen& s) const {
+    auto one = [&](const Expr& e) { return e ? result_of(replay(place_, step, e), step.result) : e; };
+    const Inverse inverse = view_op(step.node->target)->inverse;
+    if (inverse == Inverse::kReal) return {s.real, {}};
+    if (inverse == Inverse::kImaginary) return {s.imaginary, {}};
+    if (inverse == Inverse::kConjugate) return conjugated(s);
+    if (inverse == Inverse::kAsReal) return {together(s), {}};
+    if (inverse == Inverse::kAsComplex) return apart(s.real);
+    return {one(s.real), one(s.imaginary)};
+  }
+  // `before` with what the step shows of it replaced.
+  Seen back(const ViewStep& step, const Seen& before, const Seen& now) const {
+    auto one = [&](const Expr& old, const Expr& e) { return e ? put_back_anyhow(place_, step, old, e) : e; };
+    const Inverse inverse = view_op(step.node->target)->inverse;
+    if (inverse == Inverse::kReal) return {now.real, before.imaginary};
+    if (inverse == Inverse::kImaginary) return {before.real, now.real};
+    if (inverse == Inverse::kConjugate) return conjugated(now);
+    if (inverse == Inverse::kAsReal) return apart(now.real);
+    if (inverse == Inverse::kAsComplex) return {together(now), {}};
+    return {one(before.real, now.real), one(before.imaginary, now.imaginary)};
+  }
+
+  const Place& place_;
+  const View& view_;
+  NodeContext c_;
+};
 
 }  // namespace
 
 Expr current(const Place& place, const View& view) {
   if (view.version == view.memory->version) return view.now;
-  return by_parts(place, view, [&](auto&& part) {
-    Expr e = part(view.memory->whole);
-    for (const ViewStep& step : view.steps) e = result_of(replay(place, step, e), step.result);
-    return e;
-  });
+  if (view.steps.empty()) return view.memory->whole;
+  const Chain chain(place, view);
+  return chain.together(chain.shown(view.memory->whole).back());
 }
 
 void write_through(const Place& place, View* view, Expr content) {
   Memory& memory = *view->memory;
-  memory.whole = by_parts(place, *view, [&](auto&& part) {
-    std::vector<Expr> before = {part(memory.whole)};
-    for (const ViewStep& step : view->steps)
-      before.push_back(result_of(replay(place, step, before.back()), step.result));
-    Expr whole = part(content);
-    for (size_t i = view->steps.size(); i-- > 0;) whole = put_back_anyhow(place, view->steps[i], before[i], whole);
-    return whole;
-  });
+  memory.whole = view->steps.empty() ? content : Chain(place, *view).written(memory.whole, content);
   view->version = ++memory.version;
   view->now = std::move(content);
 }

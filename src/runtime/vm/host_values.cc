@@ -72,13 +72,22 @@ Status sequence_item(HostCall& c) {
   return sequence_at(c);
 }
 
+// Calls take(tensor, i) for the elements of each tensor for each of `outer` places, in the order of the whole.
+template <class Take>
+void each_in_order(const std::vector<Tensor>& tensors, int64_t outer, Take&& take) {
+  for (int64_t o = 0; o < outer; ++o)
+    for (const Tensor& t : tensors) {
+      const int64_t width = t.size() / outer;
+      for (int64_t i = o * width; i < (o + 1) * width; ++i) take(t, i);
+    }
+}
+
 // Concatenates tensors along an axis, or stacks them along a new one.
 Result<Tensor> joined(HostCall& c, std::span<const Value> parts, int64_t axis, bool new_axis, bool reverse) {
   std::vector<Tensor> tensors;
   for (const Value& v : parts) {
     if (!v || v->kind != Object::Kind::kTensor)
       return Diagnostic(ErrorCode::kTypeMismatch, "something that is not a tensor is joined to tensors");
-    TW_TRY_STATUS(check_copyable(v->tensor));
     tensors.push_back(v->tensor);
   }
   if (tensors.empty()) return host_error("no tensor to join");
@@ -103,14 +112,28 @@ Result<Tensor> joined(HostCall& c, std::span<const Value> parts, int64_t axis, b
       return Diagnostic(ErrorCode::kLimitExceeded, "the joined tensor is too large");
   }
   shape[at] = total;
-  Tensor out = TW_TRY(c.pool.allocate(tensors[0].dtype(), shape));
-  int64_t outer = 1, inner = static_cast<int64_t>(out.dtype().bytes());
+  int64_t outer = 1;
   for (size_t d = 0; d < at; ++d) outer *= shape[d];
-  for (size_t d = at + 1; d < shape.size(); ++d) inner *= shape[d];
+  if (tensors[0].dtype().is_string()) {
+    std::vector<std::string> texts;
+    each_in_order(tensors, outer,
+                  [&](const Tensor& t, int64_t i) { texts.push_back(t.string_values()[static_cast<size_t>(i)]); });
+    return Tensor::strings(std::move(shape), std::move(texts));
+  }
+  Tensor out = TW_TRY(c.pool.allocate(tensors[0].dtype(), shape));
+  if (out.dtype().bits % 8 != 0) {  // several elements share a byte
+    int64_t to = 0;
+    each_in_order(tensors, outer, [&](const Tensor& t, int64_t i) {
+      if (t.dtype().is_float())
+        out.set_double(to++, t.at_double(i));
+      else
+        out.set_int(to++, t.at_int(i));
+    });
+    return out;
+  }
   std::byte* to = out.mutable_raw();
   std::vector<int64_t> widths;
   for (const Tensor& t : tensors) widths.push_back(outer == 0 ? 0 : static_cast<int64_t>(t.bytes()) / outer);
-  (void)inner;
   for (int64_t o = 0; o < outer; ++o)
     for (size_t i = 0; i < tensors.size(); ++i) {
       if (widths[i] == 0) continue;
@@ -238,6 +261,11 @@ Status list_stack(HostCall& c) {
       const size_t end = std::min(dims->second.find('x', at), dims->second.size());
       shape.push_back(std::strtoll(dims->second.substr(at, end - at).c_str(), nullptr, 10));
       at = end + 1;
+    }
+    const bool of_text = dtype->second == "string" && std::find(shape.begin(), shape.end(), 0) != shape.end();
+    if (of_text) {
+      c.give(0, make_tensor(Tensor::strings(std::move(shape), {})));
+      return Ok{};
     }
     c.give(0, make_tensor(TW_TRY(c.pool.allocate(TW_TRY(parse_dtype(dtype->second)), std::move(shape)))));
     return Ok{};

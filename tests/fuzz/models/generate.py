@@ -17,10 +17,10 @@ INTEGERS = SIGNED + ["uint8", "uint16", "uint32", "uint64"]
 NUMBERS = FLOATS + INTEGERS
 ALL = NUMBERS + ["bool"]
 # Formats to store numbers in: cast to and from, moved, and quantised with.
-NARROW = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn", "int4", "uint4", "int2", "uint2"]
+NARROW = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2", "uint2"]
 ELEMENT = {name: helper.np_dtype_to_tensor_dtype(np.dtype(name)) for name in ALL + NARROW} | {"string": TensorProto.STRING}
 NAME = {v: k for k, v in ELEMENT.items()}
-SCHEMA_NAME = {"float": "float32", "double": "float64", "float4e2m1": "float4_e2m1fn"} | {n.replace("_", ""): n for n in NARROW if n.startswith("float8")}
+SCHEMA_NAME = {"float": "float32", "double": "float64", "float4e2m1": "float4_e2m1fn", "float8e8m0": "float8_e8m0fnu"} | {n.replace("_", ""): n for n in NARROW if n.startswith("float8")}
 WORDS = ["", "a", "b", "cat", "Dog", "a b", "12", "-3", "naïve", "two words here"]
 
 
@@ -103,6 +103,8 @@ class Model:
         if dtype == "string":
             return np.asarray([WORDS[i] for i in r.integers(len(WORDS), size=int(np.prod(shape, dtype=np.int64)))], object).reshape(shape)
         d = np.dtype(dtype)
+        if dtype in NARROW:
+            return np.asarray(r.integers(dtype == "float8_e8m0fnu", 2, shape)).astype(np.float32).astype(d)
         if dtype == "bool":
             return np.asarray(r.random(shape) < 0.5)
         if d.kind in "iu":
@@ -130,7 +132,7 @@ class Model:
     def new(self, dtype, shape, kind="any", fixed=None):
         """A new graph input or initialiser."""
         if dtype in NARROW:  # engines take none of them from outside
-            source = self.data("int32" if "int" in dtype else "float32", tuple(shape))
+            source = self.data("int32" if "int" in dtype else "float32", tuple(shape), "positive" if dtype == "float8_e8m0fnu" else "any")  # powers of two alone
             return self.add("Cast", [self.given(source, fixed)], to=ELEMENT[dtype])[0]
         return self.given(self.data(dtype, tuple(shape), kind), True if dtype == "string" else fixed)
 
@@ -240,6 +242,10 @@ class Model:
     def proto(self, extra=1):
         for v in [v for v in self.values if v[1] in NARROW and not any(v[0] in reads(n) for n in self.nodes)]:
             self.add("Cast", [v], to=TensorProto.FLOAT)  # no engine gives these
+        for v in [v for v in self.unknown if v[1] in NARROW]:
+            name = self.fresh()
+            self.nodes.append(helper.make_node("Cast", [v[0]], [name], to=TensorProto.FLOAT))
+            self.unknown[self.unknown.index(v)] = (name, "float32", v[2])
         used = {i for n in self.nodes for i in reads(n)}
         made = [v for v in self.values if v[0] not in self.inputs]
         outputs = [v for v in made if v[0] not in used]

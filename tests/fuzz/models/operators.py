@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How to add one node of each ONNX operator to a random model."""
 import numpy as np
-from generate import ALL, ELEMENT, FLOATS, INTEGERS, NUMBERS, Impossible, allowed
+from generate import ALL, ELEMENT, FLOATS, INTEGERS, NARROW, NUMBERS, Impossible, allowed
 
 TABLE = {}
 
@@ -49,13 +49,13 @@ def binary(m, op):
     a = m.value(m.types(op))
     kind = "positive" if op in ("Div", "Mod") and a[1] not in FLOATS else "count" if op in ("Pow", "BitShift") and a[1] not in FLOATS else "any"
     b = m.broadcast(a[1], a[2], kind)
-    if op == "Pow" and a[1] not in FLOATS:
-        b = m.constant(np.asarray(m.integer(0, 3), b[1]))
+    if op == "Pow" and (a[1] not in FLOATS or (m.opset >= 12 and m.chance(0.3))):
+        b = m.constant(np.asarray(m.integer(0, 3), m.pick(m.types(op, "T1")) if m.opset >= 12 else b[1]))
     if op == "PRelu":
         b = m.new(a[1], [d if m.chance(0.7) else 1 for d in a[2]][m.integer(0, len(a[2])):])
     more = [m.broadcast(a[1], a[2]) for _ in range(m.integer(0, 2))] if op in ("Max", "Min", "Mean", "Sum") else []
     extra = {"Mod": dict(fmod=1 if a[1] in FLOATS else m.integer(0, 1)), "BitShift": dict(direction=m.pick(["LEFT", "RIGHT"]))}.get(op, {})
-    operands = [b, a] if kind == "any" and op != "PRelu" and m.chance(0.3) else [a, b]
+    operands = [b, a] if kind == "any" and op not in ("PRelu", "Pow") and m.chance(0.3) else [a, b]
     m.add(op, operands + more, **extra)
 
 
@@ -78,21 +78,38 @@ def clip(m, op):
 
 @operator("Cast")
 def cast(m, op):
-    a, to = m.value(m.types(op, "T1")), m.pick(m.types(op, "T2"))
+    a, to = castable(m, m.value(m.types(op, "T1")), m.pick(m.types(op, "T2")))
+    m.add(op, [a], to=ELEMENT[to])
+
+
+@operator("CastLike")
+def cast_like(m, op):
+    a, to = castable(m, m.value(m.types(op, "T1")), m.pick(m.types(op, "T2")))
+    m.add(op, [a, m.value(to)])
+
+
+def castable(m, a, to):
+    """A value and a type that it has one answer in."""
     if a[1] == "string" or to == "string":  # how a float is written has no rule
-        a, to = (a, m.pick(m.types(op, "T2"))) if a[1] in INTEGERS else (m.new("int64", m.shape()), "string")
+        a, to = (m.new("int64", m.shape()), "string") if to == "string" or m.chance(0.5) else (m.constant(np.asarray(m.random.integers(-9, 9, m.shape()).astype(str), object)), "int64")
     small = to in ("int4", "uint4", "int2", "uint2")
-    if small:  # what does not fit has no meaning
+    if a[1] in NARROW and to in INTEGERS + ["int4", "uint4", "int2", "uint2"]:
+        a = m.add("Cast", [m.new("bool", a[2])], to=ELEMENT[a[1]])[0]  # likewise
+    elif small:  # what does not fit has no meaning
         a = m.add("And", [m.add("Cast", [a], to=ELEMENT["bool"])[0], m.broadcast("bool", a[2])])[0]
     if a[1] in FLOATS and to in INTEGERS:
         a = m.add("Where", [m.add("IsNaN", [a])[0], m.constant(np.asarray(0, a[1])), a])[0]
         a = m.add("Clip", [a, m.constant(np.asarray(0 if to[0] == "u" else -100, a[1])), m.constant(np.asarray(100, a[1]))])[0]
-    m.add(op, [a], to=ELEMENT[to])
+    return a, to
 
 
 @operator("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
 def reduction(m, op):
-    a = m.value([d for d in m.types(op) if d in FLOATS or op not in ("ReduceLogSum", "ReduceLogSumExp", "ReduceL2")])  # rounded how, for integers?
+    a = m.value(m.types(op))
+    if op == "ReduceLogSum" and a[1] not in FLOATS:  # a whole number of what is none has no meaning
+        a = m.new(a[1], m.shape(), "positive")
+        if 0 in a[2]:
+            raise Impossible
     rank = len(a[2])
     axes = [int(k) - (rank if m.chance(0.3) else 0) for k in np.flatnonzero(m.random.random(rank) < 0.5)]
     since = 13 if op == "ReduceSum" else 18
@@ -111,7 +128,7 @@ def arg(m, op):
 @operator("CumSum", "CumProd")
 def cumulative(m, op):
     a = m.value(m.types(op), low=1)
-    m.add(op, [a, m.constant(np.asarray(m.integer(-len(a[2]), len(a[2]) - 1), np.int64))], exclusive=m.integer(0, 1), reverse=m.integer(0, 1))
+    m.add(op, [a, m.constant(np.asarray(m.integer(-len(a[2]), len(a[2]) - 1), m.pick([np.int64, np.int32])))], exclusive=m.integer(0, 1), reverse=m.integer(0, 1))
 
 
 @operator("TopK")
@@ -225,7 +242,15 @@ def pad(m, op):
     if m.opset < 11:
         m.add(op, [a], pads=widths, mode=mode)
         return
-    m.add(op, [a, m.constant(np.asarray(widths, np.int64))] + ([m.constant(m.data(a[1], ()))] if mode == "constant" and m.chance(0.5) else []), mode=mode)
+    filler = m.constant(m.data(a[1], ())) if mode == "constant" and m.chance(0.5) else None
+    axes, known, rank = [], None, len(a[2])
+    if m.opset >= 18 and m.chance(0.3):
+        chosen, whole = [k for k in range(rank) if m.chance(0.7)] or [0], m.pick([np.int32, np.int64])
+        # The format's shape inference takes axes for int64.
+        known = [(a[1], [d + (widths[k] + widths[k + rank] if k in chosen else 0) for k, d in enumerate(a[2])])] if whole is np.int32 else None
+        widths = [widths[k] for k in chosen] + [widths[k + rank] for k in chosen]
+        axes = [m.constant(np.asarray(chosen, whole))]
+    m.add(op, [a, m.constant(np.asarray(widths, np.int64))] + ([filler] if filler or axes else []) + axes, types=known, mode=mode)
 
 
 @operator("Tile")
@@ -254,7 +279,7 @@ def gather_elements(m, op):
     a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     axis = m.integer(-len(a[2]), len(a[2]) - 1)
     shape = [m.integer(1, d) for d in a[2]]
-    m.add(op, [a, m.constant(np.asarray(m.random.integers(-a[2][axis], a[2][axis], shape), np.int64))], axis=axis)
+    m.add(op, [a, m.constant(np.asarray(m.random.integers(-a[2][axis], a[2][axis], shape), m.pick([np.int64, np.int32])))], axis=axis)
 
 
 @operator("GatherND")
@@ -277,7 +302,7 @@ def scatter_elements(m, op):
     shape = [m.integer(1, d) for d in a[2]]
     index = np.argsort(m.random.random([a[2][axis] if k == axis else d for k, d in enumerate(shape)]), axis).take(np.arange(shape[axis]), axis)
     reduction = m.pick(reductions(m, 16)) if a[1] in NUMBERS else None
-    m.add(op, [a, m.constant(index.astype(np.int64)), m.new(a[1], shape)], axis=axis, reduction=reduction)
+    m.add(op, [a, m.constant(index.astype(m.pick([np.int64, np.int32]))), m.new(a[1], shape)], axis=axis, reduction=reduction)
 
 
 @operator("ScatterND")
@@ -307,7 +332,7 @@ def reverse_sequence(m, op):
 @operator("ConstantOfShape")
 def constant_of_shape(m, op):
     from onnx import numpy_helper
-    m.add(op, [m.constant(np.asarray(m.shape(None, 0, 3), np.int64))], value=numpy_helper.from_array(m.data(m.pick([d for d in m.types(op, "T2") if d in ALL]), (1,))))
+    m.add(op, [m.constant(np.asarray(m.shape(None, 0, 3), np.int64))], value=numpy_helper.from_array(m.data(m.pick(m.types(op, "T2")), (1,))))
 
 
 @operator("Range")
@@ -318,7 +343,8 @@ def range_(m, op):
 
 @operator("OneHot")
 def one_hot(m, op):
-    index = m.value([d for d in m.types(op, "T1") if d in INTEGERS], high=3)  # a place that is no number has no meaning
+    kind = m.pick(m.types(op, "T1"))  # a place that is no number has no meaning
+    index = m.value(kind, high=3) if kind in INTEGERS else m.constant(m.random.integers(-4, 7, m.shape(None, 0, 3)).astype(kind))
     d = m.pick(m.types(op, "T3"))
     m.add(op, [index, m.constant(np.asarray(m.integer(1, 6), m.pick([d for d in m.types(op, "T2") if d in NUMBERS]))), m.constant(m.data(d, (2,)))], axis=m.integer(-len(index[2]) - 1, len(index[2])))
 
@@ -337,7 +363,7 @@ def trilu(m, op):
 @operator("CenterCropPad")
 def center_crop_pad(m, op):
     a = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
-    m.add(op, [a, m.constant(np.asarray([m.integer(1, 9) for _ in a[2]], np.int64))])
+    m.add(op, [a, m.constant(np.asarray([m.integer(1, 9) for _ in a[2]], m.pick([np.int64, np.int32])))])
 
 
 @operator("NonZero", "Unique", "Compress")
@@ -422,93 +448,22 @@ def normalization(m, op):
     else:
         if x[2][0] * int(np.prod(x[2][2:])) < 8:
             raise Impossible  # the variance of next to nothing is all rounding
-        m.add(op, [x], axes=[0] + list(range(2, len(x[2]))))
+        m.add(op, [x], axes=[0] + list(range(2, len(x[2]))), types=[x[1:]])  # its definition by others knows float32 alone
 
 
 @operator("LayerNormalization", "RMSNormalization")
 def layer_normalization(m, op):
     x = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     axis = m.integer(0, len(x[2]) - 1)
-    m.add(op, [x, m.new(x[1], x[2][axis:])] + ([m.new(x[1], x[2][axis:])] if op == "LayerNormalization" and m.chance(0.6) else []), axis=axis - (len(x[2]) if m.chance(0.5) else 0))
+    stash = dict(stash_type=ELEMENT[m.pick(m.types(op, "U"))]) if op == "LayerNormalization" and m.chance(0.3) else {}
+    m.add(op, [x, m.new(x[1], x[2][axis:])] + ([m.new(x[1], x[2][axis:])] if op == "LayerNormalization" and m.chance(0.6) else []), 3 if stash else 1,
+          axis=axis - (len(x[2]) if m.chance(0.5) else 0), **stash)
 
 
 @operator("LpNormalization")
 def lp(m, op):
     x = m.value(m.types(op), low=1, test=lambda s: 0 not in s)
     m.add(op, [x], axis=m.integer(-len(x[2]), len(x[2]) - 1), p=m.integer(1, 2))
-
-
-@operator("Gemm")
-def gemm(m, op):
-    a = m.value(m.types(op), 2)
-    ta, tb = m.integer(0, 1), m.integer(0, 1)
-    k, rows, n = a[2][0 if ta else 1], a[2][1 if ta else 0], m.size()
-    b = m.new(a[1], [n, k] if tb else [k, n], fixed=m.chance(0.7))
-    c = [m.broadcast(a[1], [rows, n])] if m.chance(0.6) else []
-    if c and not (len(c[0][2]) <= 2 and all(x in (1, y) for x, y in zip(c[0][2][::-1], [n, rows]))):
-        c = []
-    scale = dict(alpha=m.pick([1.0, 0.5]), beta=m.pick([1.0, 2.0]))
-    m.add(op, [a, b] + c, transA=ta, transB=tb, **(scale if a[1] in FLOATS else {}))
-
-
-@operator("MatMul")
-def matmul(m, op):
-    a = m.value(m.types(op), low=1, high=4)
-    if len(a[2]) == 1:
-        b = m.new(a[1], m.pick([[a[2][0]], [a[2][0], m.size()], [2, a[2][0], m.size()]]))
-    else:
-        batch = [d if m.chance(0.6) else 1 for d in a[2][:-2]] if m.chance(0.7) else []
-        b = m.new(a[1], m.pick([batch + [a[2][-1], m.size()], [a[2][-1]]]))
-    m.add(op, [a, b])
-
-
-@operator("MatMulInteger", "ConvInteger")
-def integer_product(m, op):
-    if op == "MatMulInteger":
-        a = m.value(["int8", "uint8"], low=2, high=3)
-        b = m.new(m.pick(["int8", "uint8"]), [a[2][-1], m.size()])
-        extra = {}
-    else:
-        a = picture(m, ["uint8", "int8"], 2)
-        extra = window(m, a[2][2:])
-        b = m.new(a[1], [m.integer(1, 9), a[2][1]] + extra["kernel_shape"])
-    zeros = [m.constant(m.data(a[1], ())), m.constant(m.data(b[1], ()))] if m.chance(0.5) else []
-    m.add(op, [a, b] + zeros, **extra)
-
-
-@operator("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear")
-def quantize(m, op):
-    if op == "DynamicQuantizeLinear":
-        m.add(op, [m.value(["float32"], low=1, test=lambda s: 0 not in s)], 3)
-        return
-    quantizes = op == "QuantizeLinear"
-    stored = m.types(op, ("T3" if m.opset >= 23 else "T2") if quantizes else "T1" if m.opset >= 19 else "T")
-    real = m.pick(m.types(op, "T1" if quantizes else "T2")) if m.opset >= 19 and m.chance(0.4) else "float32"
-    x = m.value([real] if quantizes else stored)
-    axis = m.integer(0, len(x[2]) - 1) if x[2] and m.opset >= 13 and m.chance(0.4) else None
-    block = m.pick([None, 2, 3]) if axis is not None and m.opset >= 21 and x[2][axis] > 0 else None
-    shape = () if axis is None else (x[2][axis],) if block is None else [-(-d // block) if k == axis else d for k, d in enumerate(x[2])]
-    zero = m.pick(stored) if quantizes else x[1]
-    scale = m.constant(np.asarray(m.data(real, shape, "positive").astype(np.float32) * np.float32(0.1), np.dtype(real)))
-    none = zero == "int32" or zero.startswith("float") or (not quantizes and m.chance(0.2))
-    point = np.zeros(shape, np.dtype(zero)) if none else m.data(zero, shape) if zero in ALL else np.ones(shape, np.dtype(zero))
-    m.add(op, [x, scale, m.constant(point)], axis=axis, block_size=block)
-
-
-@operator("QLinearMatMul", "QLinearConv")
-def quantized_product(m, op):
-    scale = lambda: m.constant(np.asarray(m.data("float32", (), "positive") * np.float32(0.05), np.float32))
-    zero = lambda d: m.constant(m.data(d, ()))
-    out = m.pick(["int8", "uint8"])
-    if op == "QLinearMatMul":
-        a = m.value(["int8", "uint8"], low=2, high=3)
-        b = m.new(a[1], [a[2][-1], m.size()])
-        m.add(op, [a, scale(), zero(a[1]), b, scale(), zero(b[1]), scale(), zero(a[1])])
-    else:
-        a = picture(m, ["uint8", "int8"], 2)
-        extra = window(m, a[2][2:])
-        b = m.new(a[1], [m.integer(1, 9), a[2][1]] + extra["kernel_shape"], fixed=True)
-        m.add(op, [a, scale(), zero(a[1]), b, scale(), zero(b[1]), scale(), zero(out if out == a[1] else a[1])], **extra)
 
 
 @operator("Resize")
@@ -522,53 +477,36 @@ def resize(m, op):
     if mode == "nearest":
         extra["nearest_mode"] = m.pick(["round_prefer_floor", "floor", "ceil", "round_prefer_ceil"])
     # Where a scale gives no whole size, the format says by which length corners are aligned, and onnxruntime takes another.
+    roi = m.constant(np.asarray([0] * len(x[2]) + [1] * len(x[2]), m.pick(m.types(op, "T2")))) if m.chance(0.3) else None  # of everything
+    if roi and m.chance(0.5):
+        extra["coordinate_transformation_mode"] = "tf_crop_and_resize"
     if m.chance(0.5) and extra["coordinate_transformation_mode"] != "align_corners":
-        m.add(op, [x, None, m.constant(np.asarray([1, 1] + [m.pick([0.5, 1, 1.5, 2, 3]) for _ in range(n)], np.float32))], **extra)
+        m.add(op, [x, roi, m.constant(np.asarray([1, 1] + [m.pick([0.5, 1, 1.5, 2, 3]) for _ in range(n)], np.float32))], **extra)
     else:
-        m.add(op, [x, None, None, m.constant(np.asarray(x[2][:2] + [m.integer(1, 17) for _ in range(n)], np.int64))], **extra)
+        m.add(op, [x, roi, None, m.constant(np.asarray(x[2][:2] + [m.integer(1, 17) for _ in range(n)], np.int64))], **extra)
 
 
 @operator("GridSample")
 def grid_sample(m, op):
-    x = picture(m, [d for d in m.types(op, "T1") if d in FLOATS], 2)
-    grid = m.constant(m.random.uniform(-1.2, 1.2, [x[2][0], m.integer(1, 6), m.integer(1, 6), 2]).astype(m.pick([x[1], "float32"])))
+    x = picture(m, [d for d in m.types(op, "T1") if d in ALL], 2)
+    grid = m.constant(m.random.uniform(-1.2, 1.2, [x[2][0], m.integer(1, 6), m.integer(1, 6), 2]).astype(m.pick([x[1] if x[1] in FLOATS else "float32", "float32"])))
     m.add(op, [x, grid], mode=m.pick(["linear", "nearest", "cubic"] if m.opset >= 20 else ["bilinear", "nearest", "bicubic"]), padding_mode=m.pick(["zeros", "border", "reflection"]), align_corners=m.integer(0, 1))
-
-
-@operator("Einsum")
-def einsum(m, op):
-    a = m.value(m.types(op), 3)
-    i, j, k = a[2]
-    text, shapes = m.pick([("ijk,ikl->ijl", [[i, k, 3]]), ("ijk->kji", []), ("ijk,k->ij", [[k]]), ("ijk,ljk->il", [[4, j, k]]), ("ijk->", []), ("ijk,ijk->jk", [[i, j, k]])])
-    m.add(op, [a] + [m.new(a[1], s) for s in shapes], equation=text)
-
-
-@operator("RNN", "GRU", "LSTM")
-def recurrent(m, op):
-    x = m.value(m.types(op) if m.chance(0.3) else ["float32"], 3, test=lambda s: 0 not in s and s[0] < 10)
-    steps, batch, size = x[2]
-    hidden, gates = m.integer(1, 9), {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
-    direction = m.pick(["forward", "reverse", "bidirectional"])
-    d = 2 if direction == "bidirectional" else 1
-    fixed = m.chance(0.9)
-    operands = [x, m.new(x[1], [d, gates * hidden, size], fixed=fixed), m.new(x[1], [d, gates * hidden, hidden], fixed=fixed)]
-    if m.chance(0.6):
-        operands.append(m.new(x[1], [d, 2 * gates * hidden], fixed=fixed))
-    m.add(op, operands, 3 if op == "LSTM" else 2, hidden_size=hidden, direction=direction, **(dict(linear_before_reset=m.integer(0, 1)) if op == "GRU" else {}))
 
 
 @operator("Dropout")
 def dropout(m, op):
-    m.add(op, [m.value(m.types(op))])
+    a = m.value(m.types(op))
+    more = [m.constant(np.asarray(0.5, np.dtype(m.pick(m.types(op, "T1")))))] if m.opset >= 12 and m.chance(0.7) else []
+    m.add(op, [a] + more + ([m.constant(np.asarray(False))] if more and m.chance(0.5) else []))
+
+
+@operator("Constant")
+def constant_node(m, op):
+    from onnx import numpy_helper
+    m.add(op, [], value=numpy_helper.from_array(m.data(m.pick(m.types(op)), tuple(m.shape()))))
 
 
 @operator("Det")
 def det(m, op):
     n = m.integer(1, 4)
     m.add(op, [m.value(m.types(op), low=2, high=4, test=lambda s: s[-1] == s[-2] and 0 < s[-1] < 5, make=lambda: m.shape(None, 0, 2)[:2] + [n, n])])
-
-
-@operator("CastLike")
-def cast_like(m, op):
-    a = m.value(INTEGERS + ["bool"])
-    m.add(op, [a, m.value([d for d in m.types(op, "T2") if d in ALL])])

@@ -5,16 +5,18 @@ import sys
 
 import numpy as np
 import onnx
-from generate import ALL, DOMAINS, ELEMENT, FLOATS, Impossible, dtype_name
+from generate import ALL, DOMAINS, ELEMENT, FLOATS, NUMBERS, Impossible, allowed, dtype_name
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from operators import operator
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "conformance"))
+import cases_decoder  # noqa: E402
 import cases_microsoft  # noqa: E402
 import cases_ml  # noqa: E402
 
-CASES = cases_microsoft.TABLE | cases_ml.TABLE
+# Several names of com.microsoft are ONNX's own, too.
+CASES = {f"com.microsoft.{op}": make for op, make in (cases_microsoft.TABLE | cases_decoder.TABLE).items()} | cases_ml.TABLE
 ONE_ANSWER = {"CastMap", "CategoryMapper", "DictVectorizer"}  # which the format's reference lacks
 
 
@@ -23,9 +25,11 @@ def foreign(m, op):
     """One with values of the model where they fit; what it gives is known from onnxruntime, since ONNX has no rules for it."""
     from runner import onnxruntime_outputs
     case = CASES[op](m.random)
-    if case.domain not in ("", *DOMAINS):
+    if case.domain not in ("", *DOMAINS) or (case.opset < 18 and m.opset > case.opset):
         raise Impossible
     ml = case.domain == "ai.onnx.ml"
+    if ml:
+        case.inputs = in_other_types(m, case)
     operands = []
     for k, a in enumerate(case.inputs):
         if a is None:
@@ -53,6 +57,23 @@ def foreign(m, op):
     m.append([node], operands, made, types=[(dtype_name(r), list(r.shape)) for r in results])
 
 
+def in_other_types(m, case):
+    """Operands of ai.onnx.ml's operators are numbers of several types; inputs of one type variable stay of one type."""
+    version, made, out = m.versions[case.domain], {}, []
+    by_variable = allowed(case.op, version, case.domain)  # leaves where the version has no such operator
+    schema = onnx.defs.get_schema(case.op, version, case.domain)
+    for i, a in enumerate(case.inputs):
+        formal = schema.inputs[min(i, len(schema.inputs) - 1)]
+        types = [d for d in by_variable.get(formal.type_str, []) if d in NUMBERS]
+        if not isinstance(a, np.ndarray) or dtype_name(a) not in types or i in case.constants or case.expected:
+            out.append(a)
+            continue
+        if formal.type_str not in made:
+            made[formal.type_str] = m.pick(types) if m.chance(0.6) else dtype_name(a)
+        out.append(a.astype(made[formal.type_str]))
+    return out
+
+
 def reference_agrees(model, data, results):
     """The text on ai.onnx.ml leaves much open (scores that no leaf votes for, say): only what has one answer."""
     try:
@@ -78,10 +99,20 @@ def training(m, op):
 
 @operator("LabelEncoder")
 def label_encoder(m, op):
-    a = m.value("int64")
-    names = [m.fresh()]
-    node = helper.make_node(op, [a[0]], names, domain="ai.onnx.ml", keys_int64s=[0, 1, 2, 5, -3], values_floats=[0.5, 1.0, -2.0, 8.0, 0.0], default_float=-1.5)
-    m.append([node], [a], names, types=[("float32", a[2])])
+    """By lists of one of three types, or by two tensors of any that its newer version takes."""
+    lists, values = {"string": "strings", "int64": "int64s", "float32": "floats"}, {"string": ["", "cat", "Dog", "12"], "int64": [0, 1, 2, -3], "float32": [0.0, 1.0, 2.0, -3.0]}
+    newer = m.versions["ai.onnx.ml"] >= 4
+    types = allowed(op, m.versions["ai.onnx.ml"], "ai.onnx.ml")
+    keys, results = m.pick([d for d in types["T1"] if newer or d in lists]), m.pick([d for d in types["T2"] if newer or d in lists])
+    a, names = m.value(keys), [m.fresh()]
+    content = lambda d: values.get(d) or np.asarray([0, 1, 2, -3], d).tolist()
+    if newer and (m.chance(0.5) or not {keys, results} <= set(lists)):
+        tensor = lambda d, v: helper.make_tensor("t", ELEMENT[d], [len(v)], [t.encode() for t in v] if d == "string" else v)
+        extra = dict(keys_tensor=tensor(keys, content(keys)), values_tensor=tensor(results, content(results)), default_tensor=tensor(results, content(results)[3:]))
+    else:
+        extra = {f"keys_{lists[keys]}": content(keys), f"values_{lists[results]}": content(results), {"string": "default_string", "int64": "default_int64", "float32": "default_float"}[results]: content(results)[3]}
+    node = helper.make_node(op, [a[0]], names, domain="ai.onnx.ml", **extra)
+    m.append([node], [a], names, types=[(results, a[2])])
 
 
 @operator("FlexAttention")

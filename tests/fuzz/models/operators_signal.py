@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of later sets and of special uses: signals, losses, detection, attention, random numbers, text."""
+import re
 import struct
 
 import numpy as np
-from generate import ALL, ELEMENT, FLOATS, Impossible
+from generate import ALL, ELEMENT, NUMBERS, Impossible
 from operators import operator, picture, window
 
 
 @operator("BitCast")
 def bit_cast(m, op):
-    a = m.value([d for d in m.types(op, "T1") if d in ALL and d != "bool"])
-    same = [d for d in m.types(op, "T2") if d in ALL and d != "bool" and np.dtype(d).itemsize == np.dtype(a[1]).itemsize]
+    width = lambda d: 8 if d == "bool" or d.startswith("float8") else int(re.search("[0-9]+", d)[0])
+    a = m.value([d for d in m.types(op, "T1")])
+    same = [d for d in m.types(op, "T2") if width(d) == width(a[1]) and d != "bool"]  # a bool has only two values
     m.add(op, [a], to=ELEMENT[m.pick(same)])
 
 
 @operator("BlackmanWindow", "HammingWindow", "HannWindow")
 def window_of_samples(m, op):
     m.add(op, [m.constant(np.asarray(m.integer(3, 20), m.pick(m.types(op, "T1"))))], periodic=m.integer(0, 1),
-          output_datatype=ELEMENT[m.pick([d for d in m.types(op, "T2") if d in FLOATS])] if m.chance(0.5) else None)
+          output_datatype=ELEMENT[m.pick(m.types(op, "T2"))] if m.chance(0.5) else None)
 
 
 @operator("DFT")
@@ -28,6 +30,8 @@ def fourier(m, op):
     inverse = m.integer(0, 1)
     length = m.constant(np.asarray(m.integer(1, a[2][axis] + 2), np.int64)) if m.chance(0.3) else None
     onesided = m.integer(0, 1) if parts == 1 and not inverse else 0
+    if length and m.chance(0.5):
+        length = m.constant(m.initializers[length[0]].astype(np.int32))
     if m.opset >= 20:
         m.add(op, [a, length, m.constant(np.asarray(axis, np.int64))], inverse=inverse, onesided=onesided)
     else:
@@ -39,15 +43,17 @@ def short_fourier(m, op):
     a = m.value([d for d in m.types(op, "T1")], 3, test=lambda s: s[2] == 1 and s[0] > 0 and s[1] >= 4, make=lambda: [m.integer(1, 2), m.integer(8, 60), 1])
     frame = m.integer(2, min(16, a[2][1]))
     windowed = m.chance(0.6)
-    m.add(op, [a, m.constant(np.asarray(m.integer(1, 5), np.int64)), m.new(a[1], [frame]) if windowed else None] +
-          ([m.constant(np.asarray(frame, np.int64))] if not windowed or m.chance(0.5) else []), onesided=m.integer(0, 1))
+    whole = m.pick(m.types(op, "T2"))
+    m.add(op, [a, m.constant(np.asarray(m.integer(1, 5), whole)), m.new(a[1], [frame]) if windowed else None] +
+          ([m.constant(np.asarray(frame, whole))] if not windowed or m.chance(0.5) else []), onesided=m.integer(0, 1))
 
 
 @operator("MelWeightMatrix")
 def mel(m, op):
     length = m.pick([8, 16, 33])
-    m.add(op, [m.constant(np.asarray(v, d)) for v, d in ((m.integer(1, 6), np.int64), (length, np.int64), (m.pick([8000, 16000]), np.int64), (20.0, np.float32), (3500.0, np.float32))],
-          output_datatype=ELEMENT[m.pick(["float32", "float64"])] if m.chance(0.4) else None)
+    whole, real = m.pick(m.types(op, "T1")), m.pick(m.types(op, "T2"))
+    m.add(op, [m.constant(np.asarray(v, d)) for v, d in ((m.integer(1, 6), whole), (length, whole), (m.pick([8000, 16000]), whole), (20.0, real), (3500.0, real))],
+          output_datatype=ELEMENT[m.pick(m.types(op, "T3"))] if m.chance(0.6) else None)
 
 
 @operator("Col2Im")
@@ -56,7 +62,7 @@ def columns_to_image(m, op):
     image = [m.integer(k, 8) for k in block]
     strides, pads = [m.integer(1, 2) for _ in block], [m.integer(0, k - 1) for k in block] * 2
     places = [(d + 2 * p - k) // s + 1 for d, k, s, p in zip(image, block, strides, pads)]
-    a = m.new(m.pick([d for d in m.types(op) if d in FLOATS]), [m.integer(1, 2), m.integer(1, 4) * int(np.prod(block)), int(np.prod(places))])
+    a = m.new(m.pick([d for d in m.types(op) if d in NUMBERS]), [m.integer(1, 2), m.integer(1, 4) * int(np.prod(block)), int(np.prod(places))])
     m.add(op, [a, m.constant(np.asarray(image, np.int64)), m.constant(np.asarray(block, np.int64))], strides=strides, pads=pads)
 
 
@@ -76,9 +82,9 @@ def deform(m, op):
 @operator("MaxUnpool")
 def unpool(m, op):
     x = picture(m, [d for d in m.types(op, "T1")], 2)
-    k = [m.integer(1, min(3, d)) for d in x[2][2:]]
+    k = [m.pick([n for n in (1, 2, 3) if d % n == 0]) for d in x[2][2:]]  # otherwise the places are of another size than the output
     pooled, places = m.add("MaxPool", [x], 2, kernel_shape=k, strides=k)
-    m.add(op, [pooled, places], kernel_shape=k, strides=k)
+    m.add(op, [pooled, places], kernel_shape=k, strides=k, types=[x[1:]])
 
 
 @operator("MaxRoiPool", "RoiAlign")
@@ -132,7 +138,7 @@ def attention(m, op):
     shape = lambda n, length, d: [batch, length, n * d] if flat else [batch, n, length, d]
     q, k, v = m.like(dtype, shape(heads * groups, rows, depth)), m.like(dtype, shape(heads, steps, depth)), m.like(dtype, shape(heads, steps, wide))
     past = m.integer(1, 4) if m.chance(0.3) else 0
-    mask = m.new(m.pick(["bool", dtype]), [rows, steps + past]) if m.chance(0.3) else None
+    mask = m.new(m.pick(["bool", dtype, m.pick(m.types(op, "U"))]), [rows, steps + past]) if m.chance(0.4) else None
     if mask and mask[1] == "bool" and m.chance(0.8):  # not a row without anything to attend to
         keep = np.asarray(m.random.random((rows, steps + past)) < 0.6)
         keep[:, 0] = True
@@ -195,9 +201,9 @@ def random_numbers(m, op):
     if op in ("RandomNormal", "RandomUniform"):
         m.add(op, [], shape=m.shape(None, 1, 3), seed=seed, dtype=ELEMENT[m.pick(m.types(op))])
     elif op == "Multinomial":
-        m.add(op, [m.new("float32", [m.integer(1, 3), m.integer(2, 5)])], seed=seed, sample_size=m.integer(1, 4), dtype=ELEMENT[m.pick(["int32", "int64"])])
+        m.add(op, [m.new(m.pick(m.types(op, "T1")), [m.integer(1, 3), m.integer(2, 5)])], seed=seed, sample_size=m.integer(1, 4), dtype=ELEMENT[m.pick(["int32", "int64"])])
     elif op == "Bernoulli":
-        m.add(op, [m.add("Sigmoid", [m.value(["float32", "float64"])])[0]], seed=seed)
+        m.add(op, [m.add("Sigmoid", [m.value(m.types(op, "T1"))])[0]], seed=seed, dtype=ELEMENT[m.pick(m.types(op, "T2"))] if m.chance(0.6) else None)
     else:
         m.add(op, [m.value(m.types(op, "T1"))], seed=seed, dtype=ELEMENT[m.pick(m.types(op, "T2"))])
 
@@ -236,9 +242,9 @@ def regex(m, op):
 
 @operator("TfIdfVectorizer")
 def counts_of_words(m, op):
-    a = m.value(["int32", "int64"], low=1, high=2, test=lambda s: 0 not in s)
-    pool = [0, 1, 2, 3, 1, 2, 2, 3]
-    m.add(op, [a], mode=m.pick(["TF", "IDF", "TFIDF"]), min_gram_length=m.integer(1, 2), max_gram_length=2, max_skip_count=m.integer(0, 2), pool_int64s=pool, ngram_counts=[0, 4],
+    a = m.value(m.types(op), low=1, high=2, test=lambda s: 0 not in s)
+    pool = dict(pool_strings=["", "a", "cat", "12", "a", "cat", "cat", "12"]) if a[1] == "string" else dict(pool_int64s=[0, 1, 2, 3, 1, 2, 2, 3])
+    m.add(op, [a], mode=m.pick(["TF", "IDF", "TFIDF"]), min_gram_length=m.integer(1, 2), max_gram_length=2, max_skip_count=m.integer(0, 2), **pool, ngram_counts=[0, 4],
           ngram_indexes=[0, 1, 2, 3, 4, 5], weights=m.pick([None, [0.5, 1.0, 2.0, 1.0, 1.5, 0.25]]))
     if len(a[2]) > 2:
         raise Impossible

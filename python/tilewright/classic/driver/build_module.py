@@ -14,6 +14,7 @@ from ..target import Target
 from ..runtime.module import CSourceModuleCreate
 from ..te.lowering import arguments_of
 from ..te.schedule import Schedule
+from ..tir.calls import inlined
 from ..tir.function import LoopModule, PrimFunc
 from ..transform import PassContext
 
@@ -59,6 +60,9 @@ class FunctionFactory(ExecutorFactoryModule):
 
     def export_library(self, file_name: Any, *args: Any, **kwargs: Any) -> str:
         return ExecutorFactoryModule.export_library(self._joined(), file_name, *args, **kwargs)
+
+    def save(self, file_name: Any, fmt: str = "", form: str = "") -> None:
+        ExecutorFactoryModule.save(self._joined(), file_name, fmt, form)
 
     @property
     def module(self) -> FunctionLibrary:
@@ -118,7 +122,11 @@ def _functions(inputs: Any, args: Any, name: str, binds: Any) -> list[Any]:
     if isinstance(inputs, PrimFunc):
         return [inputs]
     if isinstance(inputs, LoopModule):
-        return [f if f.attrs.get("global_symbol") == n or len(inputs) == 1 and n == "main" else f.with_attr("global_symbol", n) for n, f in inputs.functions.items()]
+        inputs = inlined(inputs)
+        symbols = [str(f.attrs["global_symbol"]) for f in inputs.functions.values()]
+        # A script's own symbol is the function's name; what is called main because nothing was said, or like another, has its name in the module.
+        return [f if symbols.count(s) == 1 and (s != "main" or len(inputs) == 1 and n == "main") else f.with_attr("global_symbol", n)
+                for s, (n, f) in zip(symbols, inputs.functions.items())]
     if isinstance(inputs, (list, tuple)):
         return [f for one in inputs for f in _functions(one, args, name, binds)]
     if isinstance(inputs, Mapping):

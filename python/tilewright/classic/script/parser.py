@@ -14,7 +14,7 @@ from ... import _core
 from ..tir.buffer import Buffer, decl_buffer
 from ..tir.expr import FloatImm, IntImm, Var, dtype_of
 from ..tir.function import LoopModule, PrimFunc
-from ..tir.stmt import Address, address_value, evaluate, loop_kind, noted
+from ..tir.stmt import Address, address_value, evaluate, loop_kind, noted, write
 from .syntax import LOGIC, Expressions, ScriptError, source_of
 
 _WITH = "T.block, T.init, T.let, T.allocate, T.attr and T.launch_thread"
@@ -373,7 +373,10 @@ class _Reader:
             return None  # inferred from the statements; buffers have their shapes
         if _is_t(call.func, "store"):
             buffer, index, value = [self._value(a) for a in call.args[:3]]
-            return _core.stmt_write(buffer, [index], value)
+            buffer = getattr(buffer, "_memory", buffer)  # of a buffer's data
+            if not isinstance(buffer, Buffer):
+                self._fail(node, f"T.store is of a buffer or its data, and '{getattr(buffer, 'name', buffer)}' is none")
+            return write(buffer, [index], value)
         if _is_t(call.func, "func_attr"):
             self._attributes.update(self._value(call.args[0]))
             return None

@@ -105,8 +105,15 @@ def tvm_stack_make_array(data: typing.Any, shape: typing.Any, strides: typing.An
 
 
 def load(dtype: str, buffer: typing.Any, index: typing.Any, predicate: typing.Any = True) -> typing.Any:
-    """An element, as scripts before buffers had indices read it."""
-    return buffer[index]
+    """An element, or a vector by a T.ramp, as scripts before buffers had indices read it: of a buffer or its `data`, counted from the first
+    element in the order of rows. ValueError: the memory holds another dtype."""
+    memory = getattr(buffer, "_memory", buffer)
+    if not hasattr(memory, "shape"):
+        raise ValueError(f"'{buffer}' is no memory; give a buffer or its data")
+    element = memory[index]
+    if str(dtype) != element.dtype:
+        raise ValueError(f"{dtype} is read of '{memory.name}', where this index gives {element.dtype}")
+    return element
 
 
 def address_of(element: typing.Any, dtype: str = "handle") -> typing.Any:

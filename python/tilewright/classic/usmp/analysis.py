@@ -8,6 +8,7 @@ from typing import Any
 from ... import _core
 from ..registry import register_for_objects
 from ..runtime.data_type import DataType
+from ..tir.calls import functions_by_name
 from ..tir.function import LoopModule, PrimFunc
 from ..tir.stmt import CANDIDATE_MEMORY_POOLS, Allocate, Evaluate, For, ForKind
 from .utils import BufferInfo, BufferInfoAnalysis, BufferInfoKind
@@ -20,11 +21,6 @@ def size_of(allocate: Any) -> int | None:
         return None
     kind = DataType(allocate.dtype)
     return math.prod(map(int, extents)) * ((kind.bits * kind.lanes + 7) // 8)
-
-
-def functions_by_name(mod: LoopModule) -> dict[str, PrimFunc]:
-    """The functions by the names that calls may use."""
-    return {**{str(f.attrs["global_symbol"]): f for f in mod.functions.values()}, **mod.functions}
 
 
 class _Scope:

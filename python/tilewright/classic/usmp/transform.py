@@ -9,11 +9,12 @@ from ... import _core
 from ..ir.memory_pools import PoolInfo, WorkspacePoolInfo
 from ..registry import register_for_objects
 from ..tir.buffer import decl_buffer
+from ..tir.calls import functions_by_name
 from ..tir.expr import Var
 from ..tir.function import LoopModule, PrimFunc, loops_of
 from ..tir.stmt import CANDIDATE_MEMORY_POOLS, Allocate, Evaluate, For, ForKind, address_value
 from ..tir.stmt_functor import ir_transform
-from .analysis import functions_by_name, size_of
+from .analysis import size_of
 from .utils import AllocatedPoolInfo, PoolAllocation
 
 _MAIN = "__tvm_main__"

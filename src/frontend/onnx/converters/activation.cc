@@ -17,6 +17,12 @@ Expr softplus_of(NodeContext& c, const Expr& x) {
   return c.add(c.call("nn.relu", {x}), c.call("log1p", {tail}));
 }
 Values softplus(NodeContext& c) { return {softplus_of(c, c.input(0))}; }
+// alpha * log(1 + exp(beta * x)); onnxruntime's, of ONNX's first sets.
+Values parametric_softplus(NodeContext& c) {
+  const Expr x = c.input(0);
+  const Expr curve = softplus_of(c, c.mul(x, c.scalar_like(c.float_attr("beta", 1), x)));
+  return {c.mul(curve, c.scalar_like(c.float_attr("alpha", 1), x))};
+}
 
 Values softsign(NodeContext& c) {
   Expr x = c.input(0);
@@ -207,6 +213,7 @@ Expr activated(NodeContext& c, const Expr& x, const FusedActivation& activation)
 namespace {
 
 constexpr ConverterEntry kActivationConverters[] = {
+    {"ParametricSoftplus", 1, parametric_softplus},
     {"Softplus", 1, softplus},
     {"Softsign", 1, softsign},
     {"Elu", 1, elu},

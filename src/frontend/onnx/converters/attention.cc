@@ -155,17 +155,19 @@ Values rotary_embedding(NodeContext& c) {
 
 // Linear attention: a recurrence over time on a state of shape (key, value), unrolled.
 Values linear_attention(NodeContext& c) {
+  if (c.int_attr("state_window", 0) != 0) c.unsupported("the states of several steps");
   int64_t q_heads = c.int_attr("q_num_heads"), kv_heads = c.int_attr("kv_num_heads");
   std::string rule = c.string_attr("update_rule", "gated_delta");
   bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
   if (!gated && !delta && rule != "linear") c.fail(format("its update_rule '{}' is unknown", rule));
   if (gated != c.has(4) || delta != c.has(5))
     c.fail(format("its decay and beta inputs do not fit the update_rule '{}'", rule));
-  if (q_heads < 1 || kv_heads < 1 || q_heads % kv_heads != 0)
+  const int64_t all = std::max(q_heads, kv_heads);  // com.microsoft's queries may be shared, too
+  if (q_heads < 1 || kv_heads < 1 || all % kv_heads != 0 || all % q_heads != 0)
     c.fail(format("{} query heads do not share {} key heads", q_heads, kv_heads));
   DataType dtype = c.dtype(c.input(0));
   auto heads = [&](size_t i, int64_t n) { return split_heads(c, c.cast(c.input(i), kFloat32), n); };
-  Expr q = heads(0, q_heads), k = heads(1, kv_heads), v = heads(2, kv_heads);
+  Expr q = repeated(c, heads(0, q_heads), all / q_heads, 1), k = heads(1, kv_heads), v = heads(2, kv_heads);
   Ints kd = c.dims(k), vd = c.dims(v);
   int64_t batch = kd[0], steps = kd[2], key = kd[3], value = vd[3];
   if (steps > 4096) c.unsupported(format("{} steps", steps));
@@ -188,34 +190,54 @@ Values linear_attention(NodeContext& c) {
     if (gated) state = c.mul(state, c.call("exp", {column(at(decay, t))}));
     if (delta) vt = c.mul(at(beta, t), c.sub(vt, c.reduce("sum", c.mul(state, kt), {2}, true)));
     state = c.add(state, c.mul(kt, vt));
-    Expr shared = repeated(c, state, q_heads / kv_heads, 1);
+    Expr shared = repeated(c, state, all / kv_heads, 1);
     outputs.push_back(c.reduce("sum", c.mul(shared, column(at(q, t))), {2}, true));
   }
   Expr y = merge_heads(c, c.mul(c.concat(outputs, 2), c.scalar(scale, kFloat32)));
   return {c.cast(y, dtype), c.cast(state, state_type)};
 }
 
-// A causal depthwise convolution over time: each output depends on the current and earlier inputs only.
+// A causal depthwise convolution over time: each output depends on the current and earlier inputs only. com.microsoft's
+// may have (batch, time, channels...).
 Values causal_conv(NodeContext& c) {
-  Expr x = c.input(0), weight = c.input(1);
+  if (c.int_attr("state_window", 0) != 0) c.unsupported("the states of several steps");
+  const bool last = c.int_attr("channels_last", 0) != 0;
+  const int64_t apart = c.int_attr("dilation", 1);
+  if (c.int_attr("ndim", 1) != 1) c.unsupported("more than one axis of space");
+  // (batch, channels, time) and back.
+  auto first = [&](const Expr& e) {
+    if (!last) return e;
+    const Ints d = c.dims(e);
+    return c.transpose(c.reshape(e, {d[0], d[1], c.product(d, 2)}), {0, 2, 1});
+  };
+  auto as_given = [&](const Expr& e) {
+    if (!last) return e;
+    Ints d = c.dims(c.input(0));
+    d[1] = c.dims(e)[2];
+    return c.reshape(c.transpose(e, {0, 2, 1}), d);
+  };
+  if (c.rank(c.input(0)) < 3) c.fail_type("its input must have rank 3");
+  Expr x = first(c.input(0)), weight = c.input(1);
   if (c.rank(x) != 3 || c.rank(weight) != 3) c.fail_type("its input and weight must have rank 3");
   Ints d = c.dims(x);
-  int64_t width = c.dims(weight)[2];
+  int64_t width = c.dims(weight)[2], before = (width - 1) * apart;
+  if (apart < 1 || before > (int64_t{1} << 31)) c.fail(format("its dilation is {}", apart));
   std::string activation = c.string_attr("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
     c.fail(format("its activation '{}' is unknown", activation));
-  Expr past = c.has(3) ? c.input(3) : c.zeros(c.dtype(x), {d[0], d[1], width - 1});
+  Expr past = c.has(3) ? first(c.input(3)) : c.zeros(c.dtype(x), {d[0], d[1], before});
   Expr padded = width > 1 ? c.concat({past, x}, 2) : x;
   Expr y = c.call("nn.conv1d", {padded, weight}, make_attrs<relay::Conv1DAttrs>([&](auto& a) {
                     a.groups = d[1];
                     a.channels = d[1];
                     a.kernel_size = Ints{width};
+                    a.dilation = Ints{apart};
                     a.padding = {0, 0};
                   }));
   if (c.has(2))
     y = c.call("nn.bias_add", {y, c.input(2)}, make_attrs<relay::BiasAddAttrs>([](auto& a) { a.axis = 1; }));
   if (activation != "none") y = c.mul(y, c.call("sigmoid", {y}));
-  return {y, c.slice(padded, 2, d[2], d[2] + width - 1)};
+  return {as_given(y), as_given(c.slice(padded, 2, d[2], d[2] + before))};
 }
 
 // Attention with user-supplied subgraphs that modify its scores and probabilities.
@@ -263,7 +285,9 @@ constexpr ConverterEntry kAttentionConverters[] = {
     {"Attention", 23, attention},
     {"RotaryEmbedding", 23, rotary_embedding},
     {"LinearAttention", 26, linear_attention},
+    {"LinearAttention", 1, linear_attention, "com.microsoft"},
     {"CausalConvWithState", 26, causal_conv},
+    {"CausalConvWithState", 1, causal_conv, "com.microsoft"},
 };
 
 }  // namespace

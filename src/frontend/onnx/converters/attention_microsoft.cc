@@ -228,10 +228,13 @@ std::array<Expr, 3> grouped_operands(NodeContext& c, int64_t heads, int64_t kv_h
           c.slice(packed, 2, heads + kv_heads, all)};
 }
 
+// Rows of a table (positions, pairs) by position.
+Expr rows_of(NodeContext& c, const Expr& table, const Expr& positions) {
+  return c.call("take", {table, positions}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
+}
+
 Expr rotated_by_cache(NodeContext& c, const Expr& x, const Expr& positions, size_t cosines) {
-  auto angles = [&](const Expr& cache) {
-    return c.expand(c.call("take", {cache, positions}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; })), 2);
-  };
+  auto angles = [&](const Expr& cache) { return c.expand(rows_of(c, cache, positions), 2); };
   const Expr cosine = angles(c.input(cosines)), sine = angles(c.input(cosines + 1));
   const int64_t pairs = dims_of_rank(c, cosine, 4, "table of angles by position")[3];
   return rotary_turned(c, x, cosine, sine, 2 * pairs, c.int_attr("rotary_interleaved", 0) != 0);
@@ -300,8 +303,9 @@ Values group_query_attention(NodeContext& c) {
   return {merge_heads(c, y), present_key, present_value};
 }
 
-// Angles selected by position: positions are one start for the whole batch, or (batch, sequence).
-Values rotary_embedding_by_position(NodeContext& c) {
+// Turns operand 0 by what `angles` gives, (batch, sequence, pairs), of the table at operands 2 and 3.
+template <class Angles>
+Values turned_by(NodeContext& c, const Angles& angles) {
   if (c.int_attr("is_packed_batching", 0) != 0) c.unsupported("sequences packed without padding");
   const Expr x = c.input(0);
   const int64_t rank = c.rank(x);
@@ -315,14 +319,40 @@ Values rotary_embedding_by_position(NodeContext& c) {
   const Expr whole = rank == 3 ? c.reshape(x, {d[0], d[1], heads, d[2] / heads}) : c.transpose(x, {0, 2, 1, 3});
   const Ints w = c.dims(whole);
   if (rotated < 2 || rotated > w[3]) c.fail(format("it rotates {} of {} elements", rotated, w[3]));
-  Expr positions = c.input(1);
-  if (c.rank(positions) == 1) positions = c.add(c.reshape(positions, {1, 1}), c.reshape(c.counting(w[1]), {1, w[1]}));
-  auto angles = [&](size_t cache) {
-    return c.expand(
-        c.call("take", {c.input(cache), positions}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; })), 2);
-  };
-  const Expr turned = rotary_turned(c, whole, angles(2), angles(3), rotated, c.int_attr("interleaved", 0) != 0);
+  const Expr cosine = c.expand(angles(c.input(2), w[1]), 2), sine = c.expand(angles(c.input(3), w[1]), 2);
+  const Expr turned = rotary_turned(c, whole, cosine, sine, rotated, c.int_attr("interleaved", 0) != 0);
   return {rank == 3 ? c.reshape(turned, d) : c.transpose(turned, {0, 2, 1, 3})};
+}
+// Positions are one start for the whole batch, or (batch, sequence).
+Values rotary_embedding_by_position(NodeContext& c) {
+  return turned_by(c, [&](const Expr& table, int64_t steps) {
+    Expr positions = c.input(1);
+    if (c.rank(positions) == 1)
+      positions = c.add(c.reshape(positions, {1, 1}), c.reshape(c.counting(steps), {1, steps}));
+    return rows_of(c, table, positions);
+  });
+}
+// Positions in time, height and width, (3, batch, sequence); each turns its own pairs: three sections side by side, or
+// every third pair from the first, second and third on, as far as height's and width's sections reach.
+Values rotary_embedding_of_pictures(NodeContext& c) {
+  const Ints sections = c.ints_attr("mrope_section"), d = dims_of_rank(c, c.input(1), 3, "positions");
+  const int64_t pairs = dims_of_rank(c, c.input(2), 2, "table of angles")[1];
+  const bool mixed = c.int_attr("mrope_layout", 0) == 1;
+  if (sections.size() != 3 || d[0] != 3 ||
+      std::any_of(sections.begin(), sections.end(), [&](int64_t s) { return s < 0 || s > pairs; }) ||
+      sections[0] + sections[1] + sections[2] != pairs)
+    c.fail(format("its sections {} are not those of {} pairs", shape_str(sections), pairs));
+  Tensor owner(kInt64, {pairs});
+  for (int64_t i = 0; i < pairs; ++i) {
+    const int64_t third = i % 3, begin = i < sections[0] ? 0 : i < sections[0] + sections[1] ? 1 : 2;
+    owner.set_int(i, !mixed ? begin : third > 0 && i < 3 * sections[static_cast<size_t>(third)] ? third : 0);
+  }
+  const Expr whose = c.constant_of(owner);
+  return turned_by(c, [&](const Expr& table, int64_t) {
+    auto by = [&](int64_t i) { return rows_of(c, table, c.squeeze(c.slice(c.input(1), 0, i, i + 1), {0})); };
+    auto is = [&](int64_t i) { return c.call("equal", {whose, c.scalar(static_cast<double>(i), kInt64)}); };
+    return c.where(is(0), by(0), c.where(is(1), by(1), by(2)));
+  });
 }
 
 constexpr ConverterEntry kMicrosoftAttention[] = {
@@ -331,6 +361,7 @@ constexpr ConverterEntry kMicrosoftAttention[] = {
     {"MultiHeadAttention", 1, multi_head_attention, "com.microsoft"},
     {"GroupQueryAttention", 1, group_query_attention, "com.microsoft"},
     {"RotaryEmbedding", 1, rotary_embedding_by_position, "com.microsoft"},
+    {"MRotaryEmbedding", 1, rotary_embedding_of_pictures, "com.microsoft"},
 };
 
 }  // namespace

@@ -220,6 +220,7 @@ constexpr ConverterEntry kIndexingConverters[] = {
     {"Gather", 1, gather},
     {"GatherElements", 11, gather_elements},
     {"GatherND", 11, gather_nd},
+    {"GatherND", 1, gather_nd, "com.microsoft"},
     {"ScatterND", 11, scatter_nd},
     {"ScatterElements", 11, scatter_elements},
     {"Scatter", 9, scatter_elements},
@@ -228,6 +229,7 @@ constexpr ConverterEntry kIndexingConverters[] = {
     {"Compress", 9, compress},
     {"ReverseSequence", 10, reverse_sequence},
     {"GridSample", 16, grid_sample},
+    {"GridSample", 1, grid_sample, "com.microsoft"},
 };
 
 }  // namespace

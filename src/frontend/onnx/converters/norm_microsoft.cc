@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft: normalisation of a residual sum, which onnxruntime's optimiser makes of transformers.
 #include "frontend/onnx/converters/attention.h"
+#include "frontend/onnx/converters/quant.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -66,16 +67,20 @@ Values simplified_layer_norm(NodeContext& c) {
 }
 
 // Layer normalisation of the sum of word, position and segment embeddings; also counts the tokens per row in the mask.
-Values embed_layer_norm(NodeContext& c) {
+// The tables, scale and shift are operands 2 to 6, whose values `real` gives.
+template <class Real>
+Values embedded(NodeContext& c, const Expr& given_places, const Real& real) {
   const auto d = dims_of_rank(c, c.input(0), 2, "words");
   auto rows = [&](size_t table, const Expr& index) {
     dims_of_rank(c, c.input(table), 2, "table of embeddings");
-    return c.call("take", {c.input(table), index}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
+    return real(table,
+                c.call("take", {c.input(table), index}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; })));
   };
-  const Expr places = c.has(8) ? c.input(8) : c.reshape(c.counting(d[1]), {1, d[1]});
+  const Expr places = given_places ? given_places : c.reshape(c.counting(d[1]), {1, d[1]});
   Expr sum = c.add(rows(2, c.input(0)), rows(3, places));
   if (c.has(1) && c.has(4)) sum = c.add(sum, rows(4, c.input(1)));
-  const Expr y = normalized_rows(c, sum, c.input(5), c.input(6), c.float_attr("epsilon", 1e-12f));
+  const Expr scale = real(5, c.input(5)), shift = real(6, c.input(6));
+  const Expr y = normalized_rows(c, sum, scale, shift, c.float_attr("epsilon", 1e-12f));
   Expr kept = c.zeros(kInt32, {d[0]});
   if (c.has(7)) {
     const Expr one = c.call("equal", {c.input(7), c.scalar(1, c.dtype(c.input(7)))});
@@ -83,13 +88,22 @@ Values embed_layer_norm(NodeContext& c) {
   }
   return {y, kept, sum};
 }
+Values embed_layer_norm(NodeContext& c) {
+  return embedded(c, c.has(8) ? c.input(8) : Expr(), [](size_t, const Expr& e) { return e; });
+}
+// Operands 8 to 12 are the scales of 2 to 6, 13 to 17 their zero points.
+Values quantized_embed_layer_norm(NodeContext& c) {
+  return embedded(c, {}, [&](size_t i, const Expr& e) {
+    return dequantized(c, e, c.input(i + 6), c.input(i + 11), 0, 0, kFloat32);
+  });
+}
 
 constexpr ConverterEntry kMicrosoftNorms[] = {
     {"SkipLayerNormalization", 1, skip_layer_norm, "com.microsoft"},
     {"SkipSimplifiedLayerNormalization", 1, skip_simplified_layer_norm, "com.microsoft"},
     {"SimplifiedLayerNormalization", 1, simplified_layer_norm},
-    {"SimplifiedLayerNormalization", 1, simplified_layer_norm, "com.microsoft"},
     {"EmbedLayerNormalization", 1, embed_layer_norm, "com.microsoft"},
+    {"QEmbedLayerNormalization", 1, quantized_embed_layer_norm, "com.microsoft"},
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ std::pair<double, double> limits(DataType t) {
 Expr along_axis(NodeContext& c, Expr v, const Expr& x, int64_t axis, int64_t block) {
   int64_t rank = c.rank(x);
   if (c.rank(v) == 0) return v;
-  if (c.rank(v) == 1) {
+  if (c.rank(v) == 1 && !(block > 0 && rank == 1)) {
     auto n = c.shape(v)[0].constant();
     if (n && *n == 1) return c.reshape(v, {});
     axis = c.axis(axis, rank);
@@ -64,8 +64,8 @@ Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& z
   return c.cast(product, to);
 }
 
-std::array<Expr, 3> dynamically_quantized(NodeContext& c) {
-  Expr x = c.input(0), zero = c.scalar(0, kFloat32);
+std::array<Expr, 3> dynamically_quantized(NodeContext& c, const Expr& x) {
+  Expr zero = c.scalar(0, kFloat32);
   // The range always contains zero.
   const Expr extremes = c.call("min_max", {x});
   Expr low = c.call("minimum", {relay::make_get(extremes, 0), zero}),
@@ -87,6 +87,7 @@ namespace {
 // Whether qnn operators can express it: scale and zero point are scalars or vectors along an axis, of a supported
 // integer type.
 bool has_qnn_form(NodeContext& c, const Expr& scale, DataType quantized) {
+  if (c.int_attr("block_size", 0) != 0) return false;
   return c.rank(scale) <= 1 && c.dtype(scale).is_float() && (!c.has(2) || c.rank(c.input(2)) <= 1) &&
          quantized.is_integral() && quantized.bits >= 8 && quantized.bits <= 32;
 }
@@ -129,7 +130,7 @@ Values dequantize(NodeContext& c) {
 }
 
 Values dynamic_quantize(NodeContext& c) {
-  auto [integers, scale, zero_point] = dynamically_quantized(c);
+  auto [integers, scale, zero_point] = dynamically_quantized(c, c.input(0));
   return {integers, scale, zero_point};
 }
 

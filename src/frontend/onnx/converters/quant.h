@@ -14,8 +14,8 @@ Expr to_integers(NodeContext& c, const Expr& x, const Expr& zero_point, DataType
 // (x - zero_point) * scale
 Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& zero_point, int64_t axis, int64_t block,
                  DataType to);
-// Operand 0 quantised to uint8 by its own range, with the scale and zero point.
-std::array<Expr, 3> dynamically_quantized(NodeContext& c);
+// x quantised to uint8 by its own range, with the scale and zero point.
+std::array<Expr, 3> dynamically_quantized(NodeContext& c, const Expr& x);
 // x - zero_point in int32; a vector of zero points runs along `axis`.
 Expr without_zero_point(NodeContext& c, const Expr& x, const Expr& zero_point, int64_t axis);
 // QLinearConv with x in place of operand 0.

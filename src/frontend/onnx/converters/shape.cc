@@ -167,20 +167,16 @@ Values slice(NodeContext& c) {
                  }))};
 }
 
-Values pad(NodeContext& c) {
+// Zero, or empty text.
+Expr nothing_of(NodeContext& c, const Expr& like) {
+  return c.dtype(like).is_string() ? c.constant_of(Tensor::strings({}, {""})) : c.scalar_like(0, like);
+}
+
+Values padded(NodeContext& c, const Ints& pads, Expr value, Ints axes) {
   Expr x = c.input(0);
   int64_t rank = c.rank(x);
-  Ints pads = c.opset() < 2 ? c.ints_attr("paddings") : c.opset() < 11 ? c.ints_attr("pads") : c.ints(1, "pads");
-  Expr value =
-      c.opset() >= 11 && c.has(2) ? c.input(2) : c.scalar_like(c.opset() < 11 ? c.float_attr("value", 0) : 0, x);
   if (c.rank(value) == 1) value = c.reshape(value, {});
-  Ints axes;
-  if (c.opset() >= 18 && c.has(3)) {
-    axes = c.ints(3, "axes");
-    for (int64_t& a : axes) a = c.axis(a, rank);
-  } else {
-    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
-  }
+  for (int64_t& a : axes) a = c.axis(a, rank);
   if (pads.size() != 2 * axes.size()) c.fail(format("it has {} pads for {} axes", pads.size(), axes.size()));
   std::vector<Ints> widths(static_cast<size_t>(rank), Ints{0, 0});
   for (size_t i = 0; i < axes.size(); ++i) widths[static_cast<size_t>(axes[i])] = {pads[i], pads[i + axes.size()]};
@@ -191,6 +187,25 @@ Values pad(NodeContext& c) {
                    a.pad_width = widths;
                    a.pad_mode = mode;
                  }))};
+}
+Ints all_axes(NodeContext& c) {
+  Ints axes;
+  for (int64_t i = 0; i < c.rank(c.input(0)); ++i) axes.push_back(i);
+  return axes;
+}
+Values pad(NodeContext& c) {
+  Ints pads = c.opset() < 2 ? c.ints_attr("paddings") : c.opset() < 11 ? c.ints_attr("pads") : c.ints(1, "pads");
+  Expr value = c.opset() < 11 ? c.scalar_like(c.float_attr("value", 0), c.input(0))
+               : c.has(2)     ? c.input(2)
+                              : nothing_of(c, c.input(0));
+  return padded(c, pads, value, c.opset() >= 18 && c.has(3) ? c.ints(3, "axes") : all_axes(c));
+}
+// com.microsoft's: the pads may be a matrix of one row.
+Values pad_by_operands(NodeContext& c) {
+  const Tensor given = c.constant(1, "pads");
+  Ints pads;
+  for (int64_t i = 0; i < given.size(); ++i) pads.push_back(given.at_int(i));
+  return padded(c, pads, c.has(2) ? c.input(2) : nothing_of(c, c.input(0)), all_axes(c));
 }
 
 Values expand(NodeContext& c) {
@@ -307,7 +322,7 @@ Values constant(NodeContext& c) {
 }
 
 Values range(NodeContext& c) {
-  Expr start = c.input(0), limit = c.input(1), delta = c.input(2);
+  Expr start = c.input(0), limit = c.input(1), delta = c.has(2) ? c.input(2) : c.scalar_like(1, start);
   Tensor s = c.constant(start, "start"), l = c.constant(limit, "limit"), d = c.constant(delta, "delta");
   if (s.size() != 1 || l.size() != 1 || d.size() != 1) c.fail_type("its operands must be scalars");
   double step = d.at_double(0), length = (l.at_double(0) - s.at_double(0)) / step;
@@ -333,8 +348,7 @@ Values center_crop_pad(NodeContext& c) {
     int64_t before = grow >= 0 ? grow / 2 : -((-grow) / 2);
     widths[a] = {before, grow - before};
   }
-  return {
-      c.call("nn.pad", {x, c.scalar_like(0, x)}, make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }))};
+  return {c.call("nn.pad", {x, nothing_of(c, x)}, make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }))};
 }
 
 // row + k and column of a matrix's elements; in int32 where it holds all of them: a vector then compares twice as many.
@@ -359,7 +373,6 @@ Values trilu(NodeContext& c) {
   Expr x = c.input(0);
   int64_t rank = c.rank(x);
   if (rank < 2) c.fail_type("its input is not a matrix");
-  if (c.dtype(x).is_string()) c.unsupported("text, which has no zero");
   Ints dims = c.dims(x);
   int64_t rows = dims[static_cast<size_t>(rank - 2)], columns = dims[static_cast<size_t>(rank - 1)];
   // Any diagonal outside the matrix equals the one just past the corner, which avoids overflow.
@@ -367,7 +380,7 @@ Values trilu(NodeContext& c) {
   bool upper = c.int_attr("upper", 1) != 0;
   const auto [diagonal, column] = diagonals(c, rows, columns, k);
   Expr kept = c.call(upper ? "less_equal" : "greater_equal", {diagonal, column});
-  return {c.where(kept, x, c.scalar_like(0, x))};
+  return {c.where(kept, x, nothing_of(c, x))};
 }
 
 Values depth_to_space(NodeContext& c) {
@@ -393,6 +406,7 @@ constexpr ConverterEntry kShapeConverters[] = {
     {"Split", 1, split},
     {"Slice", 1, slice},
     {"Pad", 1, pad},
+    {"Pad", 1, pad_by_operands, "com.microsoft"},
     {"Expand", 8, expand},
     {"Tile", 1, tile},
     {"Shape", 1, shape},
@@ -400,9 +414,11 @@ constexpr ConverterEntry kShapeConverters[] = {
     {"ConstantOfShape", 9, constant_of_shape},
     {"Constant", 1, constant},
     {"Range", 11, range},
+    {"Range", 1, range, "com.microsoft"},
     {"CenterCropPad", 18, center_crop_pad},
     {"EyeLike", 9, eye_like},
     {"Trilu", 14, trilu},
+    {"Trilu", 1, trilu, "com.microsoft"},
     {"DepthToSpace", 1, depth_to_space},
     {"SpaceToDepth", 1, space_to_depth},
 };

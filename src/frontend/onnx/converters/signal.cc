@@ -150,7 +150,9 @@ Values window(NodeContext& c, double a0, double a1, double a2) {
   std::vector<double> values;
   for (int64_t i = 0; i < size; ++i) {
     double angle = size == 1 ? 0 : 2 * M_PI * static_cast<double>(i) / period;
-    values.push_back(a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle));
+    const double value = a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle);
+    // Cut to whole numbers the middle would be 0 by a rounding.
+    values.push_back(dtype.is_float() ? value : static_cast<double>(static_cast<float>(value)));
   }
   return {values_constant(c, values, {size}, dtype)};
 }

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "frontend/onnx/converters/attention.h"
 #include "frontend/onnx/converters/quant.h"
+#include "frontend/onnx/converters/weight_blocks.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -19,9 +20,12 @@ int64_t packed_at(const Tensor& bytes, int64_t i, int64_t bits) {
   return (bytes.at_int(i / each) >> (bits * (i % each))) & ((int64_t{1} << bits) - 1);
 }
 
+void check_bits(NodeContext& c, int64_t bits) {
+  if (bits != 2 && bits != 4 && bits != 8) c.unsupported(format("numbers of {} bits", bits));
+}
 int64_t bits_of(NodeContext& c) {
   const int64_t bits = c.int_attr("bits", 4);
-  if (bits != 2 && bits != 4 && bits != 8) c.unsupported(format("numbers of {} bits", bits));
+  check_bits(c, bits);
   return bits;
 }
 
@@ -208,6 +212,37 @@ Values gather_block_quantized(NodeContext& c) {
   const int64_t along = axis > from ? axis + c.rank(c.input(1)) - 1 : axis;
   return {dequantized(c, rows(data), rows(scales), zero, along, block, c.dtype(scales))};
 }
+
+}  // namespace
+
+Tensor expert_weights(NodeContext& c, const QuantizedExperts& stored) {
+  check_bits(c, stored.bits);
+  const Tensor packed = bytes_of(c, stored.weights, "weights", 0), scales = c.constant(stored.scales, "scales");
+  if (packed.rank() != 3) c.fail_type("its weights must be (experts, rows, columns)");
+  const int64_t each = 8 / stored.bits, count = packed.shape()[0] * packed.shape()[1];
+  const int64_t columns = packed.shape()[2] * each, block = stored.block > 0 ? stored.block : columns;
+  const int64_t blocks = block > 0 ? (columns + block - 1) / block : 0;
+  if (scales.size() != count * blocks) c.fail_type(format("it has {} scales for {} rows", scales.size(), count));
+  // Zero points of blocks begin on a byte in each row, those of whole rows in each expert.
+  const int64_t rows = blocks == 1 && stored.block == 0 ? packed.shape()[1] : 1;
+  const int64_t zero_row = (rows * blocks + each - 1) / each;
+  Tensor zeros;
+  if (c.has(stored.zeros))
+    zeros = bytes_of(c, stored.zeros, "zero points", count / std::max<int64_t>(rows, 1) * zero_row);
+  const auto middle = static_cast<double>(int64_t{1} << (stored.bits - 1));
+  Tensor out(kFloat32, {packed.shape()[0], packed.shape()[1], columns});
+  auto* value = reinterpret_cast<float*>(out.mutable_raw());
+  for (int64_t n = 0; n < count; ++n)
+    for (int64_t k = 0; k < columns; ++k) {
+      const int64_t b = k / block, place = (n / rows) * zero_row * each + n % rows * blocks + b;
+      const double zero = c.has(stored.zeros) ? static_cast<double>(packed_at(zeros, place, stored.bits)) : middle;
+      const auto code = static_cast<double>(packed_at(packed, n * columns + k, stored.bits));
+      value[n * columns + k] = static_cast<float>((code - zero) * scales.at_double(n * blocks + b));
+    }
+  return out;
+}
+
+namespace {
 
 constexpr ConverterEntry kWeightBlocks[] = {
     {"MatMulNBits", 1, matmul_n_bits, "com.microsoft"},

@@ -10,6 +10,8 @@
 namespace tilewright::torch {
 namespace matrices {
 using Ints = std::vector<int64_t>;
+using frontend::identity_rows;
+using frontend::row_order;
 
 Sides sides(NodeContext& c, const Expr& e) {
   const Ints d = c.dims(e);
@@ -41,11 +43,6 @@ Expr wide(NodeContext& c, const Expr& e) { return c.cast(e, kFloat64); }
 // (rows, columns): whether the column's number is at least the row's plus `first`.
 Expr upper_part(NodeContext& c, int64_t rows, int64_t columns, int64_t first) {
   return c.call("greater_equal", {c.counting(columns), c.expand(c.counting(rows, first), 1)});
-}
-// Rows of the identity in an order (..., n).
-Expr identity_rows(NodeContext& c, const Expr& order) {
-  const int64_t n = c.dims(order).back();
-  return c.cast(c.call("equal", {c.expand(order, c.rank(order)), c.counting(n)}), kFloat64);
 }
 
 // The codes that LAPACK gives: nothing is checked here, as PyTorch does without `check_errors`.
@@ -81,9 +78,6 @@ Expr substituted(NodeContext& c, const Expr& a, const Expr& b, bool upper, bool 
 
 // ---- factors with exchanged rows
 
-Expr row_order(NodeContext& c, const Expr& pivots, int64_t rows) {
-  return c.call("linalg.row_order", {pivots}, make_attrs<relay::RowOrderAttrs>([&](auto& a) { a.rows = rows; }));
-}
 // a x = b by the factors of a.
 Expr solved_by(NodeContext& c, const Expr& factors, const Expr& pivots, const Expr& b) {
   const Expr wide_b = joined_batches(c, b, factors);
@@ -107,12 +101,7 @@ Expr solved_by_turned(NodeContext& c, const Expr& factors, const Expr& pivots, c
   return c.call("gather", {inner, places},
                 make_attrs<relay::GatherAttrs>([&](auto& a) { a.axis = c.rank(inner) - 2; }));
 }
-Values inverse(NodeContext& c) {
-  const Expr a = matrix(c, c.positional(0));
-  const frontend::LuFactors f = frontend::lu_factors(c, a);
-  const Expr moved = identity_rows(c, row_order(c, f.pivots, sides(c, a).rows));
-  return as_given(c, substituted(c, f.factors, substituted(c, f.factors, moved, false, true), true, false));
-}
+Values inverse(NodeContext& c) { return as_given(c, frontend::inverse(c, matrix(c, c.positional(0)))); }
 Values inverse_ex(NodeContext& c) { return with_no_errors(c, inverse(c)); }
 Values determinant(NodeContext& c) { return as_given(c, frontend::determinant(c, matrix(c, c.positional(0)))); }
 struct LogDeterminant {

@@ -74,10 +74,13 @@ Result<NumberRange> range_of(const Tensor& start, const Tensor& stop, const Tens
   r.int_step = step.at_int(0);
   const int64_t end = stop.at_int(0);
   if (r.int_step == 0) return type_error("the step is 0");
-  __int128 span = static_cast<__int128>(end) - r.int_start, step_size = r.int_step;
-  __int128 n = step_size > 0 ? (span + step_size - 1) / step_size : (span + step_size + 1) / step_size;
-  if (span == 0 || (span > 0) != (step_size > 0)) n = 0;
-  if (n > kMostElements) return type_error("the range is too long");
+  const bool up = r.int_step > 0;
+  r.count = 0;
+  if (up ? end <= r.int_start : end >= r.int_start) return r;
+  const auto from = static_cast<uint64_t>(r.int_start), to = static_cast<uint64_t>(end);
+  const auto step_size = static_cast<uint64_t>(r.int_step);  // modulo 2^64, in which -2^63 has a magnitude, too
+  const uint64_t n = ((up ? to - from : from - to) - 1) / (up ? step_size : 0 - step_size) + 1;
+  if (n > static_cast<uint64_t>(kMostElements)) return type_error("the range is too long");
   r.count = static_cast<int64_t>(n);
   return r;
 }

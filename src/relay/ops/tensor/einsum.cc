@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of products over named axes.
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "relay/ops/attrs.h"
@@ -126,11 +127,11 @@ Result<std::vector<Value>> eval_einsum(const EvalArgs& args) {
   std::vector<std::vector<int64_t>> strides;
   for (size_t i = 0; i < args.inputs.size(); ++i) strides.push_back(strides_of(e.operands[i], args.inputs[i].shape));
   std::vector<int64_t> own = row_major_strides(shape);
-  __int128 terms = 1;
-  for (int64_t s : shape) terms = std::min(terms * std::min(s, int64_t{1} << 40), __int128{1} << 80);
-  if (terms > (int64_t{1} << 36))
+  int64_t total = 1;
+  for (int64_t s : shape)
+    if (__builtin_mul_overflow(total, s, &total)) total = std::numeric_limits<int64_t>::max();
+  if (total > (int64_t{1} << 36))
     return Diagnostic(ErrorCode::kLimitExceeded, "an einsum of more than 2^36 terms is too slow to interpret");
-  const auto total = static_cast<int64_t>(terms);
   for (int64_t j = 0; j < total; ++j) {
     const int64_t o = j / per_result;  // the result's axes come first
     double term = 1, moved = 0;

@@ -9,7 +9,9 @@ from typing import Any
 
 from ...target import Target
 from .common import TVMCException, parse_configs
+from .composite_target import get_codegen_by_target
 from .model import TVMCModel, TVMCPackage
+from .target import target_from_cli
 
 _LAYOUTS = {"NCHW": ["nn.conv2d=NCHW,OIHW"], "NHWC": ["nn.conv2d=NHWC,HWIO"]}
 
@@ -21,6 +23,7 @@ def compile_model(tvmc_model: Any, target: Any = "llvm", opt_level: int = 3, exe
                   workspace_pools: Any = None, instruments: Sequence[Any] | None = None, desired_layout_ops: Sequence[str] | None = None) -> TVMCPackage:
     """Compiles, writes the package, and returns it. Without package_path it is a temporary file that is deleted with the model.
 
+    target: "dnnl, llvm" takes out what a code generator runs (composite_target.py) before the kind compiles the rest.
     tuning_records: a log whose records override the default kernel choice. Errors: TVMCException, tilewright.Error."""
     from ... import autotvm, relay, transform
     if not isinstance(tvmc_model, TVMCModel):
@@ -30,24 +33,28 @@ def compile_model(tvmc_model: Any, target: Any = "llvm", opt_level: int = 3, exe
     if tuning_records and not os.path.exists(tuning_records):
         raise TVMCException(f"the tuning records '{tuning_records}' do not exist")
     records = autotvm.apply_history_best(tuning_records) if tuning_records else contextlib.nullcontext()
-    options = (additional_target_options or {}).get("llvm") or {}
-    chosen = Target(target, target_host)
-    if options:
-        chosen = Target({**chosen.export(), **{k: v for k, v in options.items() if v is not None}})
+    chosen, generators = target_from_cli(target, additional_target_options) if isinstance(target, str) else (Target(target), [])
+    chosen = Target(chosen, target_host) if target_host is not None else chosen
     disabled = [p for p in disabled_pass.split(",") if p] if isinstance(disabled_pass, str) else list(disabled_pass or [])
     config = parse_configs(pass_context_configs)
     module = tvmc_model.mod
     if desired_layout:
         module = convert_graph_layout(module, desired_layout, desired_layout_ops)
+    for generator in generators:
+        found = get_codegen_by_target(generator["name"])
+        config |= {found["config_key"]: generator["opts"]} if found["config_key"] else {}
+        with transform.PassContext(config=config):
+            module = found["pass_pipeline"](module, tvmc_model.params, mod_name=mod_name, **generator["opts"])
     with records, transform.PassContext(opt_level=opt_level, config=config, disabled_pass=disabled, instruments=instruments):
         factory = relay.build(module, chosen, executor=executor or relay.backend.Executor("graph"), runtime=runtime or relay.backend.Runtime("cpp"),
                               params=tvmc_model.params, mod_name=mod_name, workspace_memory_pools=workspace_pools)
     path = tvmc_model.export_package(factory, package_path, cross, cross_options, output_format)
     for form in [d for d in (dump_code.split(",") if isinstance(dump_code, str) else dump_code or []) if d]:
-        if form != "relay":
-            raise TVMCException(f"code cannot be dumped as '{form}', only as relay; 'tilewright compile --dump-ir' shows kernels")
-        with open(f"{path}.relay", "w", encoding="utf-8") as file:
-            file.write(factory.optimized.astext())
+        forms = ["relay", *({"llvm": ["asm", "ll"], "c": ["c"]}.get(chosen.kind.name, []))]
+        if form not in forms:
+            raise TVMCException(f"code of the target {chosen.kind.name} cannot be dumped as '{form}', only as {' or '.join(forms)}; 'tilewright compile --dump-ir' shows kernels")
+        with open(f"{path}.{form}", "w", encoding="utf-8") as file:
+            file.write(factory.optimized.astext() if form == "relay" else factory.get_lib().get_source(form))
     return TVMCPackage(path)
 
 

@@ -8,9 +8,29 @@ from typing import Any
 
 import numpy as np
 
+from ...relay.backend import Executor, Runtime
+from ...target import Target, TargetKind
 from . import autotuner, compiler, frontends, micro, runner
 from .common import TVMCException, parse_shape_string
 from .model import TVMCPackage
+
+
+def _add_target_options(parser: argparse.ArgumentParser) -> None:
+    """--target-<kind>-<attribute> for all that the kinds have."""
+    types = {"int": int, "bool": lambda text: bool(int(text)), "float": float}
+    for kind in Target.list_kinds():
+        for name, of in sorted(TargetKind.options_from_name(kind).items()):
+            parser.add_argument(f"--target-{kind}-{name}", dest=f"target {kind} {name}", type=types.get(of, str), help=argparse.SUPPRESS if kind != "llvm" else f"target {kind}'s {name}")
+
+
+def _target_options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    return {kind: _options_of(args, "target", kind) for kind in Target.list_kinds()}
+
+
+def _options_of(args: argparse.Namespace, part: str, kind: str) -> dict[str, Any]:
+    """What --<part>-<kind>-<name> arguments say, by name."""
+    start = f"{part} {kind} "
+    return {key.removeprefix(start): value for key, value in vars(args).items() if key.startswith(start) and value is not None}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -23,8 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("-o", "--output", default="module.tar", help="the package to write")
     c.add_argument("-f", "--output-format", choices=["so", "tar", "mlf"], default="so")
     c.add_argument("--target", default="llvm", help="for instance \"llvm -mcpu=x86-64-v3\"")
-    for name in ("mcpu", "mattr", "mtriple"):
-        c.add_argument(f"--target-llvm-{name}", dest=f"llvm_{name}", help=f"target llvm's {name}")
+    _add_target_options(c)
     c.add_argument("-O", "--opt-level", type=int, choices=range(0, 5), default=3)
     c.add_argument("--input-shapes", type=parse_shape_string, help="\"name:[1,2],name2:[3]\"")
     c.add_argument("--model-format", choices=frontends.get_frontend_names())
@@ -36,12 +55,11 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--disabled-pass", default="", help="comma separated")
     c.add_argument("--tuning-records", default=None, help="a log of `tvmc tune` or of autotvm's tuners")
     c.add_argument("--executor", choices=["graph", "aot"], default="graph")
-    c.add_argument("--executor-aot-interface-api", choices=["packed", "c"], default=None)
-    c.add_argument("--executor-aot-unpacked-api", type=int, choices=[0, 1], default=None)
-    c.add_argument("--executor-aot-workspace-byte-alignment", type=int, default=None)
-    c.add_argument("--executor-aot-constant-byte-alignment", type=int, default=None)
     c.add_argument("--runtime", choices=["cpp", "crt"], default="cpp")
-    c.add_argument("--runtime-crt-system-lib", type=int, choices=[0, 1], default=0, help="accepted: a project has its models in a table")
+    for part, kinds in (("executor", Executor), ("runtime", Runtime)):
+        for kind in kinds.list_registered():
+            for name, of in kinds.list_registered_options(kind).items():
+                c.add_argument(f"--{part}-{kind}-{name}", dest=f"{part} {kind} {name}", type=str if "String" in of else int, help=f"option of the {part} {kind}")
     c.add_argument("--module-name", default="default")
     c.add_argument("-v", "--verbose", action="count", default=0, help="accepted")
     r = verbs.add_parser("run", help="run a compiled module")
@@ -62,8 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     t.add_argument("FILE", help="path to the input model file (ONNX)")
     t.add_argument("-o", "--output", required=True, help="the log that records are appended to")
     t.add_argument("--target", default="llvm", help="for instance \"llvm -mcpu=x86-64-v3\"")
-    for name in ("mcpu", "mattr", "mtriple"):
-        t.add_argument(f"--target-llvm-{name}", dest=f"llvm_{name}", help=f"target llvm's {name}")
+    _add_target_options(t)
     t.add_argument("--input-shapes", type=parse_shape_string, help="\"name:[1,2],name2:[3]\"")
     t.add_argument("--model-format", choices=frontends.get_frontend_names())
     t.add_argument("--desired-layout", choices=["NCHW", "NHWC"])
@@ -82,15 +99,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _compile(args: argparse.Namespace) -> None:
-    from ... import relay
     model = frontends.load_model(args.FILE, args.model_format, args.input_shapes)
-    options = {name: value for name in ("interface-api", "unpacked-api", "workspace-byte-alignment", "constant-byte-alignment")
-               if args.executor == "aot" and (value := getattr(args, f"executor_aot_{name.replace('-', '_')}")) is not None}
-    if "unpacked-api" in options:
-        options["unpacked-api"] = bool(options["unpacked-api"])
-    compiler.compile_model(model, args.target, args.opt_level, relay.backend.Executor(args.executor, options), relay.backend.Runtime(args.runtime), args.tuning_records,
+    executor, runtime = Executor(args.executor, _options_of(args, "executor", args.executor)), Runtime(args.runtime, _options_of(args, "runtime", args.runtime))
+    compiler.compile_model(model, args.target, args.opt_level, executor, runtime, args.tuning_records,
                            args.output, args.cross_compiler, args.cross_compiler_options, args.output_format, args.dump_code, None, args.desired_layout,
-                           args.disabled_pass, args.pass_config, {"llvm": {name: getattr(args, f"llvm_{name}") for name in ("mcpu", "mattr", "mtriple")}},
+                           args.disabled_pass, args.pass_config, _target_options(args),
                            mod_name=args.module_name)
 
 
@@ -99,7 +112,7 @@ def _tune(args: argparse.Namespace) -> None:
     autotuner.tune_model(model, args.target, args.output, args.tuning_records, trials=args.trials, tuner=args.tuner, min_repeat_ms=args.min_repeat_ms,
                          early_stopping=args.early_stopping, desired_layout=args.desired_layout, timeout=args.timeout, repeat=args.repeat, number=args.number,
                          parallel=args.parallel,
-                         additional_target_options={"llvm": {name: getattr(args, f"llvm_{name}") for name in ("mcpu", "mattr", "mtriple")}})
+                         additional_target_options=_target_options(args))
 
 
 def _run(args: argparse.Namespace) -> None:

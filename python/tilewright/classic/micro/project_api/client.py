@@ -111,13 +111,13 @@ class ProjectAPIClient:
 
 
 def instantiate_from_dir(project_dir: str | os.PathLike[str], debug: bool = False) -> ProjectAPIClient:
-    """Starts the server of a template or a project. Its log goes to this process's stderr."""
+    """Starts the server of a template or a project, for which `tvm` is this package. Its log goes to this process's stderr."""
     script = pathlib.Path(project_dir) / SERVER_FILE
     if not script.is_file():
         raise ProjectAPIServerNotFoundError(f"'{project_dir}' has no {SERVER_FILE}: it is neither a template nor a project")
     theirs_read, ours_write = os.pipe()
     ours_read, theirs_write = os.pipe()
-    command = [sys.executable, str(script.resolve()), "--read-fd", str(theirs_read), "--write-fd", str(theirs_write)]
+    command = [sys.executable, "-m", "tilewright.as_tvm", str(script.resolve()), "--read-fd", str(theirs_read), "--write-fd", str(theirs_write)]
     root = pathlib.Path(__file__).resolve().parents[4]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))}
     process = subprocess.Popen(command + (["--debug"] if debug else []), pass_fds=(theirs_read, theirs_write), cwd=project_dir, env=environment, stdin=subprocess.DEVNULL,

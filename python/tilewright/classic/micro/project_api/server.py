@@ -32,6 +32,11 @@ class IoTimeoutError(ServerError):
     code = IO_TIMEOUT
 
 
+def _by_name(fields: Any, key: Any) -> Any:
+    """A field by its name, as clients of the classic stack read what a server says, or by its place."""
+    return getattr(fields, key) if isinstance(key, str) else tuple.__getitem__(fields, key)
+
+
 class ProjectOption(NamedTuple):
     """An option of a platform; `required` and `optional` name the methods that take it."""
     name: str
@@ -42,6 +47,8 @@ class ProjectOption(NamedTuple):
     optional: list[str] | None = None
     help: str = ""
 
+    __getitem__ = _by_name  # type: ignore[assignment]
+
 
 class ServerInfo(NamedTuple):
     platform_name: str
@@ -49,6 +56,8 @@ class ServerInfo(NamedTuple):
     model_library_format_path: str | os.PathLike[str]
     project_options: list[ProjectOption]
     protocol_version: int = PROTOCOL_VERSION
+
+    __getitem__ = _by_name  # type: ignore[assignment]
 
 
 class TransportTimeouts(NamedTuple):

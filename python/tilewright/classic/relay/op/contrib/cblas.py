@@ -62,13 +62,13 @@ def pattern_table() -> list[tuple[Any, ...]]:
             for name in _PRODUCTS for bias, relu in ((True, True), (True, False), (False, True))]
 
 
-def partition_for_cblas(mod: Any, params: Mapping[str, Any] | None = None) -> Any:
+def partition_for_cblas(mod: Any, params: Mapping[str, Any] | None = None, mod_name: str = "default") -> Any:
     """The module with the supported products as external functions; `params` become constants."""
     from ....runtime.ndarray import as_array
     if params:
         mod = mod.bind_params({name: as_array(value) for name, value in params.items()})
     steps = [transform.InferType(), transform.SimplifyInference(), transform.FoldConstant(), transform.MergeComposite(pattern_table()), transform.AnnotateTarget("cblas"),
-             transform.MergeCompilerRegions(), transform.PartitionGraph()]
+             transform.MergeCompilerRegions(), transform.PartitionGraph(mod_name)]
     return Sequential(steps)(mod)
 
 

@@ -2,9 +2,12 @@
 """The operators that the code generator "ccompiler" emits as C. It has no multi-operator patterns."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .... import ir
+from ....transform import Sequential
+from ... import transform
 from .register import register_pattern_table
 
 
@@ -28,4 +31,12 @@ def pattern_table() -> list[tuple[Any, ...]]:
     return []
 
 
-__all__ = ["pattern_table"]
+def partition_for_ccompiler(mod: Any, params: Mapping[str, Any] | None = None, mod_name: str = "default") -> Any:
+    """The module with the supported operators as external functions; `params` become constants."""
+    from ....runtime.ndarray import as_array
+    if params:
+        mod = mod.bind_params({name: as_array(value) for name, value in params.items()})
+    return Sequential([transform.InferType(), transform.AnnotateTarget("ccompiler"), transform.MergeCompilerRegions(), transform.PartitionGraph(mod_name)])(mod)
+
+
+__all__ = ["partition_for_ccompiler", "pattern_table"]

@@ -88,13 +88,13 @@ def pattern_table() -> list[tuple[Any, ...]]:
     return table
 
 
-def partition_for_dnnl(mod: Any, params: Mapping[str, Any] | None = None) -> Any:
+def partition_for_dnnl(mod: Any, params: Mapping[str, Any] | None = None, mod_name: str = "default") -> Any:
     """The module with the supported chains as external functions; `params` become constants."""
     from ....runtime.ndarray import as_array
     if params:
         mod = mod.bind_params({name: as_array(value) for name, value in params.items()})
     steps = [transform.CanonicalizeOps(), transform.InferType(), transform.SimplifyInference(), transform.FoldConstant(), transform.FoldScaleAxis(), transform.SimplifyExpr(),
-             transform.FoldConstant(), transform.MergeComposite(pattern_table()), transform.AnnotateTarget("dnnl"), transform.MergeCompilerRegions(), transform.PartitionGraph()]
+             transform.FoldConstant(), transform.MergeComposite(pattern_table()), transform.AnnotateTarget("dnnl"), transform.MergeCompilerRegions(), transform.PartitionGraph(mod_name)]
     return Sequential(steps)(mod)
 
 
