@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "lower/compute.h"
 #include "lower/implementation.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
