@@ -36,7 +36,7 @@ class WeightForms {
   struct Product {
     topi::GemmProblem problem;
     Target target;
-    bool looked_up;
+    bool looked_up = false;
   };
   struct FormCost {
     double time, bytes;  // time of the kernel; size of the weight

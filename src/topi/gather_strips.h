@@ -8,7 +8,8 @@
 namespace tilewright::topi {
 
 struct GatherProblem {
-  int64_t batch, rows, out_rows, columns;  // of the table (batch, rows, columns) and results (batch, out_rows, columns)
+  // Of the table (batch, rows, columns) and results (batch, out_rows, columns).
+  int64_t batch = 0, rows = 0, out_rows = 0, columns = 0;
   DataType dtype;
 };
 
