@@ -240,13 +240,8 @@ tir::Stmt gathering_copy(const GroupScope& scope, const topi::KernelContext& con
   if (!problem || scope.group().outputs.size() != 1 || topi::gather_strip(*problem, *context.target) == 0) return {};
   const topi::View &table = scope.input(0), &places = scope.input(1), &out = scope.output();
   if (!table.contiguous() || !places.contiguous() || !out.contiguous()) return {};
-  topi::View planes = topi::make_view(places.buffer, {problem->batch, problem->out_rows, problem->columns});
-  planes.offset = places.offset;
-  const topi::Operand place = [planes, rows = problem->rows](const topi::Index& at, int lanes,
-                                                             const tir::PrimExpr& mask) {
-    return bounded_index(planes.load(at, lanes, mask), rows);
-  };
-  return topi::gather_strips(*problem, table, places, place, out, context);
+  auto bounded = [&](tir::PrimExpr place) { return bounded_index(std::move(place), problem->rows); };
+  return topi::gather_strips(*problem, table, places, bounded, out, context);
 }
 
 // Whether a call only moves elements, contiguous along the last dimension where its operand's are.

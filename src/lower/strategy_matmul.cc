@@ -240,9 +240,9 @@ bool is_looked_up(const Problem& p) {
     return std::any_of(all.begin(), all.end(), [](const relay::Expr& e) { return is_call_to(e, "take"); });
   };
   return std::any_of(p.graph.tensors.begin(), p.graph.tensors.end(), [&](const GraphTensor& t) {
-    if (t.kind != GraphTensor::Kind::kParam || t.data.bytes() != weights.bytes()) return false;
-    const bool same = t.data.raw() == weights.raw() || std::memcmp(t.data.raw(), weights.raw(), weights.bytes()) == 0;
-    return same && std::any_of(t.consumers.begin(), t.consumers.end(), takes_rows);
+    return t.kind == GraphTensor::Kind::kParam && t.data.bytes() == weights.bytes() &&
+           std::any_of(t.consumers.begin(), t.consumers.end(), takes_rows) &&
+           std::memcmp(t.data.raw(), weights.raw(), weights.bytes()) == 0;
   });
 }
 

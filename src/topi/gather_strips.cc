@@ -25,8 +25,8 @@ int64_t gather_scratch_bytes(const GatherProblem& p, const Target& target) {
   return p.rows * gather_strip(p, target) * static_cast<int64_t>(p.dtype.bytes());
 }
 
-Stmt gather_strips(const GatherProblem& p, const View& table, const View& places, const Operand& place, const View& out,
-                   const KernelContext& context) {
+Stmt gather_strips(const GatherProblem& p, const View& table, const View& places,
+                   const std::function<PrimExpr(PrimExpr)>& bounded, const View& out, const KernelContext& context) {
   const int64_t strip = gather_strip(p, *context.target), strips = ceil_div(p.columns, strip);
   auto as_rows = [&](const View& view, int64_t rows) {
     View planes = make_view(view.buffer, {p.batch, rows, p.columns});
@@ -61,7 +61,7 @@ Stmt gather_strips(const GatherProblem& p, const View& table, const View& places
         }
         const PrimExpr value = lanes == 1 ? elements[0] : shuffle(std::move(elements), std::move(order));
         const Index at{batch, row, first + column};
-        return to.store(at, let(rows, place(at, lanes, {}), value));
+        return to.store(at, let(rows, bounded(where.load(at, lanes)), value));
       }));
       return seq(std::move(body));
     });

@@ -3,6 +3,8 @@
 // each element is on another line of memory. Columns go in strips: a strip of the table is copied together, so that its
 // lines do not contend for the same places of the cache, and serves all rows of results.
 #pragma once
+#include <functional>
+
 #include "topi/view.h"
 
 namespace tilewright::topi {
@@ -17,9 +19,9 @@ struct GatherProblem {
 int64_t gather_strip(const GatherProblem& problem, const Target& target);
 // Scratch per thread, in the table's elements.
 int64_t gather_scratch_bytes(const GatherProblem& problem, const Target& target);
-// Contiguous views. `place` gives rows of the table, within bounds, at indices (b, i, j); `places` is the memory it
-// reads, of the results' shape.
-tir::Stmt gather_strips(const GatherProblem& problem, const View& table, const View& places, const Operand& place,
-                        const View& out, const KernelContext& context);
+// Contiguous views. `bounded` makes rows of the table of what vectors of `places`, of the results' shape, hold.
+tir::Stmt gather_strips(const GatherProblem& problem, const View& table, const View& places,
+                        const std::function<tir::PrimExpr(tir::PrimExpr)>& bounded, const View& out,
+                        const KernelContext& context);
 
 }  // namespace tilewright::topi

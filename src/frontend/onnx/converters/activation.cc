@@ -9,13 +9,14 @@
 #include "frontend/onnx/converters/activation.h"
 
 namespace tilewright::onnx {
-namespace {
 
-// log(1 + exp(x)) without overflow: max(x, 0) + log1p(exp(-|x|)).
 Expr softplus_of(NodeContext& c, const Expr& x) {
   Expr tail = c.call("exp", {c.call("negative", {c.call("abs", {x})})});
   return c.add(c.call("nn.relu", {x}), c.call("log1p", {tail}));
 }
+
+namespace {
+
 Values softplus(NodeContext& c) { return {softplus_of(c, c.input(0))}; }
 // alpha * log(1 + exp(beta * x)); onnxruntime's, of ONNX's first sets.
 Values parametric_softplus(NodeContext& c) {

@@ -8,6 +8,8 @@
 namespace tilewright::onnx {
 
 Expr gelu_of(NodeContext& c, const Expr& x, bool tanh);
+// log(1 + exp(x)) without overflow: max(x, 0) + log1p(exp(-|x|)).
+Expr softplus_of(NodeContext& c, const Expr& x);
 
 // The activation that a fused operator names, with its parameters (or the operator's defaults).
 struct FusedActivation {

@@ -21,6 +21,11 @@ Expr batched_product(NodeContext& c, const Expr& a, const Expr& b, bool transpos
 Expr softmax_of_rows(NodeContext& c, const Expr& x) {
   return c.call("nn.softmax", {x}, make_attrs<relay::SoftmaxAttrs>([](auto& a) { a.axis = -1; }));
 }
+Expr over_root_mean_square(NodeContext& c, const Expr& x, double epsilon) {
+  const Expr power = c.reduce("mean", c.mul(x, x), {c.rank(x) - 1}, true);
+  return c.mul(x, c.call("rsqrt", {c.add(power, c.scalar_like(epsilon, power))}));
+}
+
 Expr repeated(NodeContext& c, const Expr& x, int64_t times, int64_t axis) {
   if (times == 1) return x;
   return c.call("repeat", {x}, make_attrs<relay::RepeatAttrs>([&](auto& a) {

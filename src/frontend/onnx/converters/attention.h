@@ -11,6 +11,8 @@ std::vector<int64_t> dims_of_rank(NodeContext& c, const Expr& e, int64_t rank, c
 
 Expr batched_product(NodeContext& c, const Expr& a, const Expr& b, bool transpose_b);
 Expr softmax_of_rows(NodeContext& c, const Expr& x);
+// x over the root of the mean of its squares along the last axis.
+Expr over_root_mean_square(NodeContext& c, const Expr& x, double epsilon);
 // Repeats every element `times` times along the axis, as numpy.repeat does.
 Expr repeated(NodeContext& c, const Expr& x, int64_t times, int64_t axis);
 

@@ -242,9 +242,7 @@ Expr rotated_by_cache(NodeContext& c, const Expr& x, const Expr& positions, size
 
 Expr normalized_heads(NodeContext& c, const Expr& x, size_t weight) {
   if (!c.has(weight)) return x;
-  const Expr power = c.reduce("mean", c.mul(x, x), {3}, true);
-  const Expr epsilon = c.scalar_like(c.float_attr("qk_norm_epsilon", 1e-6f), x);
-  return c.mul(c.mul(x, c.call("rsqrt", {c.add(power, epsilon)})), c.input(weight));
+  return c.mul(over_root_mean_square(c, x, c.float_attr("qk_norm_epsilon", 1e-6f)), c.input(weight));
 }
 
 // The attention mask: which keys each query attends to, (batch or 1, 1, queries, keys).

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/format.h"
+#include "frontend/onnx/converters/activation.h"
 #include "frontend/onnx/converters/attention.h"
 
 namespace tilewright::onnx {
@@ -15,18 +16,10 @@ DataType wide_type(DataType t) { return t == kFloat64 ? t : kFloat32; }
 Expr wide(NodeContext& c, const Expr& e) { return c.cast(e, wide_type(c.dtype(e))); }
 Expr sigmoid(NodeContext& c, const Expr& e) { return c.call("sigmoid", {e}); }
 
-// x over the root of the mean of its squares along the last axis.
-Expr normalized(NodeContext& c, const Expr& x, double epsilon) {
-  const Expr power = c.reduce("mean", c.mul(x, x), {c.rank(x) - 1}, true);
-  return c.mul(x, c.call("rsqrt", {c.add(power, c.scalar_like(epsilon, power))}));
-}
-
-// log(1 + exp(x)) without overflow, times a factor; and how much is written.
+// A decay, log(1 + exp(x)) times a factor; and how much is written.
 Values linear_attention_gate(NodeContext& c) {
   const Expr x = c.add(wide(c, c.input(0)), c.input(1));
-  const Expr tail = c.call("exp", {c.call("negative", {c.call("abs", {x})})});
-  const Expr curve = c.add(c.call("nn.relu", {x}), c.call("log1p", {tail}));
-  Values out = {c.cast(c.mul(curve, c.input(2)), c.dtype(c.input(0)))};
+  Values out = {c.cast(c.mul(softplus_of(c, x), c.input(2)), c.dtype(c.input(0)))};
   if (c.wants(1)) out.push_back(c.cast(sigmoid(c, wide(c, c.input(3))), c.dtype(c.input(3))));
   return out;
 }
@@ -43,7 +36,7 @@ Values gated_norm(NodeContext& c) {
   if (name != "silu" && name != "swish" && name != "sigmoid") c.fail(format("its activation '{}' is unknown", name));
   const Expr gate = rows(c.input(2));
   const Expr open = name == "sigmoid" ? sigmoid(c, gate) : c.mul(gate, sigmoid(c, gate));
-  const Expr y = c.mul(normalized(c, rows(x), c.float_attr("epsilon", 1e-5f)), wide(c, c.input(1)));
+  const Expr y = c.mul(over_root_mean_square(c, rows(x), c.float_attr("epsilon", 1e-5f)), wide(c, c.input(1)));
   return {c.cast(c.reshape(c.mul(y, open), d), c.dtype(x))};
 }
 Values gated_add(NodeContext& c) { return {c.add(c.input(0), c.mul(c.input(1), c.input(2)))}; }
@@ -63,7 +56,7 @@ Values engram_gate(NodeContext& c) {
   const Ints d = dims_of_rank(c, c.input(0), 4, "keys");
   const DataType dtype = c.dtype(c.input(0));
   auto scaled = [&](size_t i, size_t scale) {
-    return c.mul(normalized(c, wide(c, c.input(i)), epsilon), wide(c, c.input(scale)));
+    return c.mul(over_root_mean_square(c, wide(c, c.input(i)), epsilon), wide(c, c.input(scale)));
   };
   const Expr sum = c.reduce("sum", c.mul(scaled(0, 3), scaled(1, 4)), {3}, true);
   const Expr dot = c.mul(sum, c.scalar_like(1 / std::sqrt(static_cast<double>(d[3])), sum));
@@ -71,7 +64,7 @@ Values engram_gate(NodeContext& c) {
   const Expr gate = sigmoid(c, c.mul(c.call("sign", {dot}), c.call("sqrt", {least})));
   const Expr y = c.mul(gate, c.expand(wide(c, c.input(2)), 2));
   Values out = {c.cast(y, dtype)};
-  if (c.wants(1)) out.push_back(c.cast(c.mul(normalized(c, y, epsilon), wide(c, c.input(5))), dtype));
+  if (c.wants(1)) out.push_back(c.cast(c.mul(over_root_mean_square(c, y, epsilon), wide(c, c.input(5))), dtype));
   return out;
 }
 
@@ -101,7 +94,7 @@ void check_streams(NodeContext& c, const Expr& streams) {
 Values branch_norm(NodeContext& c) {
   const Expr x = grouped(c, wide(c, c.input(0)));
   check_streams(c, x);
-  Expr y = normalized(c, x, c.float_attr("epsilon", 1e-6f));
+  Expr y = over_root_mean_square(c, x, c.float_attr("epsilon", 1e-6f));
   if (c.has(1)) {
     const Ints d = c.dims(x);
     Expr scale = c.cast(c.input(1), c.dtype(x));
