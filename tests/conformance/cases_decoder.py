@@ -261,3 +261,52 @@ def connections_in(r, op):
 def connections_out(r, op):
     lead, n, h, x, attributes = streams(r)
     return Case(op, [x, real(r, *lead, h), real(r, *lead, *pick(r, [[n], [n, 1], [n, h]])), real(r, *lead, n, n) if chance(r) else None], attributes)
+
+
+# --- attention over caches with room for keys to come
+
+@operator("DecoderMaskedMultiHeadAttention")
+def one_query(r, op):
+    beams, n, h, room = size(r, 1, 3), size(r, 1, 3), 4 * size(r, 1, 3), size(r, 3, 9)
+    batch, kind = beams * size(r, 1, 2), pick(r, ["cross", "plain", "masked", "free"])
+    new = [real(r, batch, 1, n * h) for _ in range(3)]
+    keys = size(r, 2, room)
+    mask = np.asarray(r.integers(0, 2, (batch, keys)), np.int32) | (np.arange(keys) == 0).astype(np.int32)
+    attributes = {"num_heads": n} | ({"scale": 0.3} if chance(r, 0.3) else {})
+    if kind == "cross":
+        given = [new[0], real(r, batch, n, keys, h), real(r, batch, n, keys, h), mask if chance(r) else None]
+        return Case(op, given, attributes, tolerance=1e-4)
+    attributes["past_present_share_buffer"] = 1
+    scores = kind != "free" and chance(r)
+    bias = real(r, 1, n, 1, keys) if kind == "masked" and (beams > 1 or chance(r)) else None
+    given = [*new, mask if kind == "masked" else None, bias, real(r, batch, n, room, h), real(r, batch, n, room, h), np.array([keys - 1], np.int32)]
+    if kind == "masked" and beams > 1:  # onnxruntime reads a mask and a bias wherever there are beams
+        given += [np.array([beams], np.int32), np.asarray(r.integers(0, beams, (batch // beams, beams, room)), np.int32)]
+    elif chance(r):
+        given += [None, None, real(r, 3 * n * h)]
+    outputs = (0, 1, 2, 3) if scores else (0, 1, 2)
+    if scores:
+        attributes["output_qk"] = 1
+    return Case(op, given, attributes, outputs=outputs, constants=() if kind == "free" else (7,), types={3: 1}, tolerance=1e-4)
+
+
+@operator("SparseAttention")
+def sparse_attention(r, op):
+    batch, kv, h, block, count = size(r, 1, 2), size(r, 1, 2), 16 * size(r, 1, 2), pick(r, [16, 32]), size(r, 2, 4)
+    layouts = size(r, 1, 2)
+    n, room, prompt = kv * layouts * size(r, 1, 2), block * count, chance(r)
+    seen = np.tril(r.integers(0, 2, (layouts, count, count))) | np.eye(count, dtype=np.int64)
+    columns = [np.nonzero(rows)[1] for rows in seen]
+    most = max(map(len, columns))
+    begins = np.asarray([[0, *np.cumsum(rows.sum(1))] for rows in seen], np.int32)
+    columns = np.asarray([[*c, *[-1] * (most - len(c))] for c in columns], np.int32)
+    total = size(r, 3, room)
+    s = total if prompt else size(r, 1, 2)
+    rotary, packed = chance(r), chance(r, 0.3)
+    new = [real(r, batch, s, (n + 2 * kv) * h), None, None] if packed else [real(r, batch, s, w * h) for w in (n, kv, kv)]
+    # Sequences are as long as the longest: onnxruntime's products of shorter ones read the scores of others.
+    given = [*new, real(r, batch, kv, room, h), real(r, batch, kv, room, h), begins, columns, np.array([total], np.int32), np.full(batch, total, np.int32)]
+    if rotary:
+        given += [real(r, room, h // 2), real(r, room, h // 2)]
+    attributes = {"num_heads": n, "kv_num_heads": kv, "sparse_block_size": block, "do_rotary": int(rotary), "rotary_interleaved": int(chance(r))}
+    return Case(op, given, attributes, outputs=(0, 1, 2), constants=(5, 6, 7), types={0: 1, 1: 1, 2: 1}, shared={1: 3, 2: 4}, tolerance=1e-4)

@@ -18,6 +18,8 @@ class Case:
     domain: str = "com.microsoft"
     version: int = 3  # of ai.onnx.ml's operators
     opset: int = 18
+    types: dict = dataclasses.field(default_factory=dict)  # of outputs whose type follows from no input
+    shared: dict = dataclasses.field(default_factory=dict)  # outputs that onnxruntime wants in the memory of inputs
     expected: list | None = None  # where onnxruntime's Python package cannot be given the inputs
 
 

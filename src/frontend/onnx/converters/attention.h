@@ -20,6 +20,15 @@ Expr repeated(NodeContext& c, const Expr& x, int64_t times, int64_t axis);
 Expr split_heads(NodeContext& c, const Expr& x, int64_t heads);
 Expr merge_heads(NodeContext& c, const Expr& x);
 
+// An operand that may be left out.
+Expr given(NodeContext& c, size_t i);
+// The score of a key that causality hides: -inf, so that no mask can raise it.
+Expr hidden_score(NodeContext& c, DataType dtype);
+// The node's scale of scores: 1 / sqrt(size) where it names none.
+double scale_of(NodeContext& c, int64_t size);
+// Rows of a table (positions, pairs) by position.
+Expr rows_of(NodeContext& c, const Expr& table, const Expr& positions);
+
 // Rotary embedding: rotates pairs among the first `rotated` elements of x (batch, sequence, heads, size). cosine and
 // sine are (batch, sequence, 1, rotated / 2). The two of a pair are adjacent (interleaved) or rotated / 2 apart.
 Expr rotary_turned(NodeContext& c, const Expr& x, const Expr& cosine, const Expr& sine, int64_t rotated,

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/format.h"
 #include "frontend/onnx/converters/attention.h"
@@ -11,12 +12,21 @@
 #include "frontend/onnx/converters/quant.h"
 
 namespace tilewright::onnx {
+
+Expr given(NodeContext& c, size_t i) { return c.has(i) ? c.input(i) : Expr(); }
+Expr hidden_score(NodeContext& c, DataType dtype) { return c.scalar(-std::numeric_limits<double>::infinity(), dtype); }
+double scale_of(NodeContext& c, int64_t size) {
+  const double scale = c.float_attr("scale", 0);
+  return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size));
+}
+Expr rows_of(NodeContext& c, const Expr& table, const Expr& positions) {
+  return c.call("take", {table, positions}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
+}
+
 namespace {
 
 using Ints = std::vector<int64_t>;
 
-// The score of a key that causality hides: -inf, so that no mask can raise it.
-Expr hidden_score(NodeContext& c, DataType dtype) { return c.scalar(-std::numeric_limits<double>::infinity(), dtype); }
 Expr score_of(NodeContext& c, const Expr& seen, double hidden, DataType dtype) {
   return c.where(seen, c.scalar(0, dtype), c.scalar(hidden, dtype));
 }
@@ -58,11 +68,6 @@ Expr order_scores(NodeContext& c, int64_t queries, int64_t keys, int64_t past, D
   return c.where(seen, c.scalar(0, dtype), hidden_score(c, dtype));
 }
 
-double scale_of(NodeContext& c, int64_t size) {
-  const double scale = c.float_attr("scale", 0);
-  return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size));
-}
-
 struct AttentionResult {
   Expr y, scores;  // y: (batch, sequence, heads * size); scores: before the softmax
 };
@@ -79,8 +84,6 @@ AttentionResult attend(NodeContext& c, const Expr& q, const Expr& k, const Expr&
   if (c.int_attr("unidirectional", 0) != 0) scores = c.add(scores, order_scores(c, d[2], d[3], d[3] - d[2], dtype));
   return {merge_heads(c, batched_product(c, softmax_of_rows(c, scores), v, false)), scores};
 }
-
-Expr given(NodeContext& c, size_t i) { return c.has(i) ? c.input(i) : Expr(); }
 
 // Self-attention from one projection that holds queries, keys and values side by side; past and present are (2, batch,
 // heads, keys, size).
@@ -128,8 +131,9 @@ Values quantized_attention(NodeContext& c) {
 }
 
 // The queries, keys and values of MultiHeadAttention, in any of its forms: separate; keys and values split into heads;
-// or packed as (batch, sequence, heads, 3, size) or (batch, sequence, heads, 2, size).
-std::array<Expr, 3> multi_head_operands(NodeContext& c, int64_t heads) {
+// or packed as (batch, sequence, heads, 3, size) or (batch, sequence, heads, 2, size). `bias` is the operand with those
+// of all three projections.
+std::array<Expr, 3> multi_head_operands(NodeContext& c, int64_t heads, size_t bias) {
   const Expr query = c.input(0);
   auto of_packed = [&](const Expr& packed, int64_t i) {
     return c.transpose(c.squeeze(c.slice(packed, 3, i, i + 1), {3}), {0, 2, 1, 3});
@@ -139,7 +143,7 @@ std::array<Expr, 3> multi_head_operands(NodeContext& c, int64_t heads) {
   const int64_t width = c.dims(query)[2];
   auto biased = [&](const Expr& x, int64_t begin) {
     const int64_t size = dims_of_rank(c, x, 3, "queries, keys and values")[2];
-    return c.has(3) ? c.add(x, c.slice(c.input(3), 0, begin, begin + size)) : x;
+    return c.has(bias) ? c.add(x, c.slice(c.input(bias), 0, begin, begin + size)) : x;
   };
   const Expr q = split_heads(c, biased(query, 0), heads), key = c.input(1);
   if (c.rank(key) == 5) return {q, of_packed(key, 0), of_packed(key, 1)};
@@ -150,155 +154,76 @@ std::array<Expr, 3> multi_head_operands(NodeContext& c, int64_t heads) {
 
 Values multi_head_attention(NodeContext& c) {
   if (c.has(8) || c.has(9)) c.unsupported("a past in a buffer that is written in place");
-  auto [q, k, v] = multi_head_operands(c, c.int_attr("num_heads"));
+  auto [q, k, v] = multi_head_operands(c, c.int_attr("num_heads"), 3);
   if (c.has(6)) k = c.concat({c.input(6), k}, 2);
   if (c.has(7)) v = c.concat({c.input(7), v}, 2);
   const AttentionResult out = attend(c, q, k, v, given(c, 4), given(c, 5));
   return {out.y, k, v, out.scores};
 }
 
-// --- GroupQueryAttention
+// --- DecoderMaskedMultiHeadAttention: one query, and caches with room for keys to come
 
-// Positions of keys and queries, from the input seqlens_k, which holds each batch's number of keys minus one.
-struct Timeline {
-  int64_t queries = 0, keys = 0;  // keys: length of the present cache
-  bool prompt = false;            // no past: all keys are new
-  Expr past;                      // (batch, 1): number of keys before the new ones
-  Expr places;                    // (batch, queries): positions of the new keys and queries
-};
-
-Timeline timeline_of(NodeContext& c, int64_t batch, int64_t queries) {
-  Timeline t;
-  t.queries = queries;
-  const int64_t total = c.int_scalar(6, "total sequence length");
-  t.keys = std::max(total, c.has(3) ? dims_of_rank(c, c.input(3), 4, "past keys")[2] : 0);
-  t.prompt = total == queries;
-  if (total > (int64_t{1} << 31)) c.fail(format("a sequence of {} is too long", total));
-  if (total < queries) c.fail(format("{} new tokens are more than the {} of the whole sequence", queries, total));
-  const Expr known = c.cast(c.reshape(c.input(5), {batch, 1}), kInt64);
-  auto number = [&](int64_t v) { return c.scalar(static_cast<double>(v), kInt64); };
-  t.past = t.prompt ? c.zeros(kInt64, {batch, 1}) : c.sub(known, number(queries - 1));
-  t.places = c.add(t.past, c.reshape(c.counting(queries), {1, queries}));
-  return t;
+// A cache as the rows of a beam search see it: at each place that of the beam which operand 9, (batch, beams, places),
+// names.
+Expr seen_by_beams(NodeContext& c, const Expr& cache) {
+  const Ints d = c.dims(cache), whose = dims_of_rank(c, c.input(9), 3, "beams of places");
+  if (whose[0] < 1 || d[0] != c.product(whose, 0, 2) || whose[2] < d[2])
+    c.fail_type(format("its beams of places {} do not fit a cache {}", shape_str(whose), shape_str(d)));
+  const Ints apart = {whose[0], whose[1], d[1], d[2], d[3]};
+  const Expr origin = c.reshape(c.slice(c.input(9), 2, 0, d[2]), {whose[0], whose[1], 1, d[2], 1});
+  return c.reshape(c.call("gather", {c.reshape(cache, apart), c.broadcast_to(c.cast(origin, kInt64), apart)},
+                          make_attrs<relay::GatherAttrs>([](auto& a) { a.axis = 1; })),
+                   d);
 }
 
-// x (batch, heads, sequence, size) cut or zero-padded to `keys` positions of the sequence.
-Expr with_places(NodeContext& c, const Expr& x, int64_t keys) {
-  const int64_t missing = keys - dims_of_rank(c, x, 4, "cache")[2];
-  if (missing <= 0) return x;
-  return c.call("nn.pad", {x, c.scalar_like(0, x)}, make_attrs<relay::PadAttrs>([&](auto& a) {
-                  a.pad_width = {{0, 0}, {0, 0}, {0, missing}, {0, 0}};
-                }));
+// The number of keys, the new one included; nothing where only a run has it.
+std::optional<int64_t> known_keys(NodeContext& c) {
+  if (c.has(3)) return dims_of_rank(c, c.input(3), 2, "mask")[1];
+  if (c.has(4)) return dims_of_rank(c, c.input(4), 4, "bias of the scores")[3];
+  if (c.wants(3) || c.known(c.input(7))) return c.int_scalar(7, "past sequence length") + 1;
+  return std::nullopt;
 }
 
-// The cache: past keys (or values), then the new ones, then zeros.
-Expr extended_cache(NodeContext& c, const Timeline& t, const Expr& past, const Expr& fresh) {
-  const Ints d = c.dims(fresh);
-  if (t.prompt) return with_places(c, fresh, t.keys);
-  if (!past) c.fail("it has no past, and its sequence is longer than its queries");
-  const Expr index = c.reshape(c.counting(t.keys), {1, 1, t.keys, 1});
-  const Expr begin = c.reshape(t.past, {d[0], 1, 1, 1});
-  const Expr offset = c.sub(index, begin);  // (batch, 1, keys, 1)
-  Expr placed = fresh;
-  if (t.queries > 1) {
-    const Expr last = c.scalar(static_cast<double>(t.queries - 1), kInt64), none = c.scalar(0, kInt64);
-    const Expr row = c.call("minimum", {c.call("maximum", {offset, none}), last});
-    placed = c.call("gather", {fresh, c.broadcast_to(row, {d[0], d[1], t.keys, d[3]})},
-                    make_attrs<relay::GatherAttrs>([](auto& a) { a.axis = 2; }));
+// A cache with the new key (or value) in its place: behind the last of `keys`, or where operand 7 says.
+Expr with_newest(NodeContext& c, const Expr& cache, const Expr& fresh, std::optional<int64_t> keys) {
+  const int64_t room = c.dims(cache)[2];
+  if (keys) return c.concat({c.slice(cache, 2, 0, *keys - 1), fresh, c.slice(cache, 2, *keys, room)}, 2);
+  const Expr place = c.reshape(c.cast(c.input(7), kInt64), {1, 1, 1, 1});
+  return c.where(c.call("equal", {c.reshape(c.counting(room), {1, 1, room, 1}), place}), fresh, cache);
+}
+
+Values decoder_masked_attention(NodeContext& c) {
+  const int64_t heads = c.int_attr("num_heads");
+  if (dims_of_rank(c, c.input(0), 3, "queries")[1] != 1) c.fail_type("it has more than one query");
+  std::array<Expr, 3> qkv;
+  if (c.has(1)) {
+    qkv = multi_head_operands(c, heads, 10);
+  } else {
+    const Expr all = c.has(10) ? c.add(c.input(0), c.input(10)) : c.input(0);
+    const int64_t width = c.dims(all)[2] / 3;
+    for (int64_t i = 0; i < 3; ++i)
+      qkv[static_cast<size_t>(i)] = split_heads(c, c.slice(all, 2, i * width, (i + 1) * width), heads);
   }
-  const Expr zero = c.scalar_like(0, fresh), end = c.scalar(static_cast<double>(t.queries), kInt64);
-  const Expr tail = c.where(c.call("less", {offset, end}), placed, zero);
-  return c.where(c.call("less", {index, begin}), with_places(c, past, t.keys), tail);
-}
-
-// Queries, keys and values as (batch, sequence, heads, size).
-std::array<Expr, 3> grouped_operands(NodeContext& c, int64_t heads, int64_t kv_heads) {
-  const Expr query = c.input(0);
-  if (c.rank(query) != 3) c.fail_type("its queries must be (batch, sequence, size)");
-  const Ints d = c.dims(query);
-  auto as_heads = [&](const Expr& x, int64_t n) {
-    const int64_t width = dims_of_rank(c, x, 3, "queries, keys and values")[2];
-    if (width % n != 0) c.fail(format("{} heads do not divide a size of {}", n, width));
-    return c.reshape(x, {d[0], d[1], n, width / n});
+  if (!c.has(5)) {  // of other sequences' keys, which do not change
+    const AttentionResult out = attend(c, qkv[0], qkv[1], qkv[2], given(c, 3), given(c, 4));
+    return {out.y, Expr(), Expr(), out.scores};
+  }
+  if (c.int_attr("past_present_share_buffer", 0) == 0) c.unsupported("a past without room for its new key");
+  const int64_t room = dims_of_rank(c, c.input(5), 4, "past keys")[2];
+  const std::optional<int64_t> keys = known_keys(c);
+  if (keys && (*keys < 1 || *keys > room)) c.fail(format("{} keys do not fit a cache of {}", *keys, room));
+  Expr bias = given(c, 4);
+  if (!keys) {
+    const Expr last = c.reshape(c.cast(c.input(7), kInt64), {1, 1, 1, 1});
+    const Expr seen = c.call("less_equal", {c.reshape(c.counting(room), {1, 1, 1, room}), last});
+    bias = c.where(seen, c.scalar_like(0, qkv[0]), hidden_score(c, c.dtype(qkv[0])));
+  }
+  auto attended = [&](size_t i) {
+    const Expr past = c.slice(c.input(5 + i), 2, 0, keys.value_or(room));
+    return with_newest(c, c.has(9) ? seen_by_beams(c, past) : past, qkv[1 + i], keys);
   };
-  if (c.has(1)) return {as_heads(query, heads), as_heads(c.input(1), kv_heads), as_heads(c.input(2), kv_heads)};
-  const int64_t all = heads + 2 * kv_heads;
-  const Expr packed = as_heads(query, all);
-  return {c.slice(packed, 2, 0, heads), c.slice(packed, 2, heads, heads + kv_heads),
-          c.slice(packed, 2, heads + kv_heads, all)};
-}
-
-// Rows of a table (positions, pairs) by position.
-Expr rows_of(NodeContext& c, const Expr& table, const Expr& positions) {
-  return c.call("take", {table, positions}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
-}
-
-Expr rotated_by_cache(NodeContext& c, const Expr& x, const Expr& positions, size_t cosines) {
-  auto angles = [&](const Expr& cache) { return c.expand(rows_of(c, cache, positions), 2); };
-  const Expr cosine = angles(c.input(cosines)), sine = angles(c.input(cosines + 1));
-  const int64_t pairs = dims_of_rank(c, cosine, 4, "table of angles by position")[3];
-  return rotary_turned(c, x, cosine, sine, 2 * pairs, c.int_attr("rotary_interleaved", 0) != 0);
-}
-
-Expr normalized_heads(NodeContext& c, const Expr& x, size_t weight) {
-  if (!c.has(weight)) return x;
-  return c.mul(over_root_mean_square(c, x, c.float_attr("qk_norm_epsilon", 1e-6f)), c.input(weight));
-}
-
-// The attention mask: which keys each query attends to, (batch or 1, 1, queries, keys).
-Expr visible_keys(NodeContext& c, const Timeline& t, int64_t batch) {
-  const int64_t window = c.int_attr("local_window_size", -1);
-  const Expr index = c.reshape(c.counting(t.keys), {1, 1, 1, t.keys});
-  const Expr place =
-      t.prompt ? c.reshape(c.counting(t.queries), {1, 1, t.queries, 1}) : c.reshape(t.places, {batch, 1, t.queries, 1});
-  auto less = [&](const Expr& a, const Expr& b) { return c.call("less", {a, b}); };
-  auto number = [&](int64_t v) { return c.scalar(static_cast<double>(v), kInt64); };
-  const bool causal = c.int_attr("causal", 1) != 0;
-  const Expr end = c.reshape(c.add(c.cast(c.input(5), kInt64), number(1)), {batch, 1, 1, 1});
-  Expr seen = causal ? c.call("less_equal", {index, place}) : less(index, end);
-  if (window > 0) seen = c.call("logical_and", {seen, less(c.sub(place, number(window)), index)});
-  return seen;
-}
-
-// Softmax whose denominator has one more term: the exponential of the head's sink, or of 0.
-Expr softmax_with_sink(NodeContext& c, const Expr& scores, const Expr& sink) {
-  const Ints d = c.dims(scores);
-  const Expr column = sink ? c.broadcast_to(c.reshape(sink, {1, d[1], 1, 1}), {d[0], d[1], d[2], 1})
-                           : c.zeros(c.dtype(scores), {d[0], d[1], d[2], 1});
-  return c.slice(softmax_of_rows(c, c.concat({scores, column}, 3)), 3, 0, d[3]);
-}
-
-Values group_query_attention(NodeContext& c) {
-  const int64_t heads = c.int_attr("num_heads"), kv_heads = c.int_attr("kv_num_heads");
-  constexpr int64_t kMostHeads = 1 << 20;
-  if (heads < 1 || kv_heads < 1 || heads > kMostHeads || kv_heads > kMostHeads || heads % kv_heads != 0)
-    c.fail(format("{} query heads do not share {} key heads evenly", heads, kv_heads));
-  if (c.int_attr("kv_cache_bit_width", 0) != 0 || c.has(12) || c.has(13)) c.unsupported("a quantised cache");
-  if (c.wants(3)) c.unsupported("its scores as an output");
-  if (c.int_attr("sliding_window_cache", 0) != 0) c.unsupported("a cache that slides");
-  auto [q, k, v] = grouped_operands(c, heads, kv_heads);
-  const Ints d = c.dims(q);  // (batch, queries, heads, size)
-  const DataType dtype = c.dtype(q);
-  const Timeline t = timeline_of(c, d[0], d[1]);
-  q = normalized_heads(c, q, 14), k = normalized_heads(c, k, 15);
-  if (c.int_attr("do_rotary", 0) != 0) {
-    const Expr positions = c.has(9) ? c.input(9) : t.places;
-    q = rotated_by_cache(c, q, positions, 7), k = rotated_by_cache(c, k, positions, 7);
-  }
-  auto as_heads = [&](const Expr& x) { return c.transpose(x, {0, 2, 1, 3}); };
-  const Expr present_key = extended_cache(c, t, given(c, 3), as_heads(k));
-  const Expr present_value = extended_cache(c, t, given(c, 4), as_heads(v));
-  const int64_t share = heads / kv_heads;
-  Expr scores = batched_product(c, c.mul(as_heads(q), c.scalar(scale_of(c, d[3]), dtype)),
-                                repeated(c, present_key, share, 1), true);
-  const double cap = c.float_attr("softcap", 0);
-  if (cap > 0) scores = c.mul(c.call("tanh", {c.div(scores, c.scalar(cap, dtype))}), c.scalar(cap, dtype));
-  if (c.has(10)) scores = c.add(scores, c.input(10));
-  scores = c.add(scores, c.where(visible_keys(c, t, d[0]), c.scalar(0, dtype), hidden_score(c, dtype)));
-  const bool sink = c.has(11) || c.int_attr("smooth_softmax", 0) == 1;
-  const Expr weights = sink ? softmax_with_sink(c, scores, given(c, 11)) : softmax_of_rows(c, scores);
-  Expr y = batched_product(c, weights, repeated(c, present_value, share, 1), false);
-  return {merge_heads(c, y), present_key, present_value};
+  const AttentionResult out = attend(c, qkv[0], attended(0), attended(1), given(c, 3), bias);
+  return {out.y, with_newest(c, c.input(5), qkv[1], keys), with_newest(c, c.input(6), qkv[2], keys), out.scores};
 }
 
 // Turns operand 0 by what `angles` gives, (batch, sequence, pairs), of the table at operands 2 and 3.
@@ -357,7 +282,7 @@ constexpr ConverterEntry kMicrosoftAttention[] = {
     {"Attention", 1, attention_of_input, "com.microsoft"},
     {"QAttention", 1, quantized_attention, "com.microsoft"},
     {"MultiHeadAttention", 1, multi_head_attention, "com.microsoft"},
-    {"GroupQueryAttention", 1, group_query_attention, "com.microsoft"},
+    {"DecoderMaskedMultiHeadAttention", 1, decoder_masked_attention, "com.microsoft"},
     {"RotaryEmbedding", 1, rotary_embedding_by_position, "com.microsoft"},
     {"MRotaryEmbedding", 1, rotary_embedding_of_pictures, "com.microsoft"},
 };

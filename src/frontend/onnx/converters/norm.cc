@@ -71,7 +71,8 @@ Values layer_norm(NodeContext& c) {
   Expr inverse = c.call("rsqrt", {c.add(var, c.scalar_like(epsilon, var))});
   Expr y = c.mul(c.cast(c.mul(centered, inverse), dtype), c.input(1));
   if (c.has(2)) y = c.add(y, c.input(2));
-  return {y, mean, inverse};
+  const DataType kept = c.dtype_attr("stash_type", kFloat32);
+  return {y, c.cast(mean, kept), c.cast(inverse, kept)};
 }
 
 Values rms_norm(NodeContext& c) {
