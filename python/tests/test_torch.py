@@ -97,6 +97,29 @@ class Exported(unittest.TestCase):
         for rows in (5, 2, 5):
             self.assertTrue(close(free(y[:rows].numpy()), want[:rows]))
 
+    def test_a_symbol_that_the_export_finds_to_be_one_number(self):
+        class Pairs(nn.Module):
+            def forward(self, x, y):
+                i, j = torch.triu_indices(x.shape[0], x.shape[0], offset=1)
+                return (x[i] * x[j]).sum(0) * y.sum()
+
+        free = torch.export.Dim.AUTO
+        with torch.no_grad():
+            compiled = tw.compile(torch.export.export(Pairs(), (torch.ones(6, 3), torch.ones(4)), dynamic_shapes=({0: free}, {0: free})))
+        self.assertEqual([i.shape for i in compiled.inputs], [(6, 3), (-1,)])
+        self.assertEqual(compiled(torch.ones(6, 3), torch.ones(5)).tolist(), [75.0] * 3)
+        with self.assertRaisesRegex(tw.Error, "E505"):
+            compiled(torch.ones(8, 3), torch.ones(5))
+
+    def test_weights_made_of_other_tensors(self):
+        from torch.testing._internal.two_tensor import TwoTensor
+        model = nn.Linear(4, 3)
+        model.weight = nn.Parameter(TwoTensor(model.weight.detach(), model.weight.detach() * 2))
+        with torch.no_grad():
+            got = tw.compile(torch.export.export(model, (torch.ones(2, 4),)))(torch.ones(2, 4))
+            for g, w in zip(got, (model.weight.a, model.weight.b)):
+                self.assertTrue(close(g, nn.functional.linear(torch.ones(2, 4), w, model.bias)))
+
     def test_changed_buffers_go_in_and_come_out(self):
         class Counter(nn.Module):
             def __init__(self):

@@ -50,8 +50,12 @@ def decompositions() -> dict[Any, Any]:
 
 
 def decomposed(ep: Any) -> Any:
-    """The program; where it has operators that only PyTorch knows, or a vmap, what PyTorch writes for them."""
+    """The program; where it has operators that only PyTorch knows, a vmap, or weights that are made of other tensors (quantised ones), what
+    PyTorch writes for them."""
     import torch
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+    if any(is_traceable_wrapper_subclass(w) for w in ep.state_dict.values()):
+        return ep.run_decompositions(dict(decompositions()))
     for module in ep.graph_module.modules():
         for n in getattr(getattr(module, "graph", None), "nodes", ()):
             target = n.target

@@ -25,6 +25,7 @@ import tilewright
 import applied_cases  # adds to CASES
 import newcomer_cases  # likewise
 import numeric_cases  # likewise
+import recent_cases  # likewise
 from module_cases import CASES
 
 DOORS = ("script", "trace", "export", "free")

@@ -130,7 +130,10 @@ Value Importer::resolved(const Argument& a, const Scope& scope) {
   if (a.kind != Argument::kValue) return literal_value(a);
   if (const Value* v = scope.find(a.text)) return now(*v);
   if (auto bad = unreadable_.find(a.text); bad != unreadable_.end())
-    refuse(ErrorCode::kUnsupportedModel, bad->second, "", "export the model again, with PyTorch 2.8 or newer");
+    refuse(ErrorCode::kUnsupportedModel, bad->second, "",
+           "export the model again, with PyTorch 2.8 or newer; run_decompositions() takes apart weights of a class of "
+           "their "
+           "own");
   refuse(ErrorCode::kMalformedModel, format("the graph reads '{}', which nothing makes", a.text));
 }
 

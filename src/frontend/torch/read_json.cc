@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/torch/read_json.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "base/format.h"
 #include "frontend/torch/schema.h"
@@ -23,6 +25,13 @@ Size read_size(const json& j) {
         size.expression.find("Symbol(", 1) == std::string::npos) {
       const size_t end = size.expression.find('\'', kSymbol.size());
       if (end != std::string::npos) size.expression = size.expression.substr(kSymbol.size(), end - kSymbol.size());
+    }
+    // A symbol that the export found to be one number is written as an expression, too.
+    int64_t number = 0;
+    const char* end = size.expression.data() + size.expression.size();
+    if (auto [at, error] = std::from_chars(size.expression.data(), end, number); error == std::errc() && at == end) {
+      size.value = number;
+      size.expression.clear();
     }
   }
   return size;

@@ -17,10 +17,10 @@ namespace {
 using Ints = std::vector<int64_t>;
 using Texts = std::vector<std::string>;
 
-// A key of any kind as text.
+// A key of any kind as text; the two zeros are one key.
 std::string key_text(const Tensor& t, int64_t i) {
   return t.dtype().is_string()  ? t.string_values()[static_cast<size_t>(i)]
-         : t.dtype().is_float() ? format("{}", t.at_double(i))
+         : t.dtype().is_float() ? format("{}", t.at_double(i) + 0.0)
                                 : format("{}", t.at_int(i));
 }
 

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow: a condition known at import selects one branch; one known only at run time becomes Relay's `if`, and a
 // loop a tail-recursive function.
+#include <algorithm>
+
 #include "base/format.h"
 #include "frontend/lets.h"
 #include "frontend/torch/graphs.h"
 #include "frontend/torch/run_time_control.h"
+#include "frontend/torch/wait.h"
 
 namespace tilewright::torch {
 namespace control {
 namespace {
 
 constexpr int64_t kMostSteps = 4096;
+// A loop's graphs are imported again until the types of its carried values reach a fixed point; at most so often.
+constexpr int kMostImports = 4;
 
 bool any_poisoned(const Values& values) {
   for (const Value& v : values)
@@ -73,42 +78,62 @@ Values cond(NodeContext& c) {
   return fields_of(lets.around(branch), a.size());
 }
 
+// A while_loop as a function that calls itself, which takes and gives the carried values.
+struct CarriedLoop {
+  NodeContext& c;
+  const Graph &test, &body;
+  Values outside;
+  std::vector<Type> types;  // of the carried values
+  Expr self, function;
+
+  // Imports test and body for carried values of these types, whose common types with the next step's become `types`.
+  // False where that cannot be.
+  bool import(const Values& carried) {
+    Importer& importer = importer_of(c);
+    std::vector<Expr> params;
+    Values arguments;
+    for (size_t i = 0; i < carried.size(); ++i) {
+      params.push_back(relay::make_var("carried", types[i]));
+      Value param = carried[i];
+      param.like = known_of(carried[i]);
+      param.expr = params.back();
+      arguments.push_back(param);
+    }
+    arguments.insert(arguments.end(), outside.begin(), outside.end());
+    self = relay::make_var("loop", func_type(types, types.size() == 1 ? types[0] : tuple_type(types)));
+    const Values goes_on = importer.import_graph(test, arguments), made = importer.import_graph(body, arguments);
+    if (any_poisoned(goes_on) || any_poisoned(made)) return false;
+    const std::vector<Expr> next = tensors_of(c, made);
+    if (goes_on.size() != 1 || !goes_on[0].expr || next.size() != types.size()) c.fail("its graphs do not fit");
+    const Expr again = relay::call_function(self, next);
+    function =
+        relay::make_function(params, make_node<relay::IfNode>(truth_of(c, goes_on[0].expr), again, whole(params)));
+    for (size_t i = 0; i < next.size(); ++i) types[i] = frontend::common_type(types[i], next[i]->type);
+    return true;
+  }
+};
+
 Values while_loop(NodeContext& c) {
-  Importer& importer = importer_of(c);
   const Graph &test = *graph_of(c, c.positional(0)), &body = *graph_of(c, c.positional(1));
   const Values initial = operands_of(c, 2), more = c.argument_count() > 3 ? operands_of(c, 3) : Values();
-  if (!importer.programs())
+  if (!importer_of(c).programs())
     throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedModel, "how often it runs is known only at run time", "",
                                        "compile it to a shared library, which may be a program (docs/vm.md)")};
   Lets lets;
-  const Values carried = bound(lets, initial), outside = bound(lets, more);
-  std::vector<Expr> params;
-  std::vector<Type> types;
-  Values inside;
-  for (const Value& v : carried) {
-    if (!v.expr) c.unsupported("a carried value that is no tensor");
-    params.push_back(relay::make_var("carried", v.expr->type));
-    types.push_back(v.expr->type);
-    Value param = v;
-    param.expr = params.back();
-    inside.push_back(param);
+  const Values carried = bound(lets, initial);
+  CarriedLoop loop{c, test, body, bound(lets, more), {}, {}, {}};
+  for (const Expr& e : tensors_of(c, carried)) loop.types.push_back(e->type);
+  if (carried.empty()) c.fail("it carries nothing");
+  // With free sizes less may be known of a step's result than of what it begins with.
+  for (int round = 0;; ++round) {
+    const std::vector<Type> before = loop.types;
+    if (!loop.import(carried)) return poisoned(carried.size());
+    if (round == kMostImports || std::equal(before.begin(), before.end(), loop.types.begin(), type_equal)) break;
+    if (round + 1 == kMostImports) loop.types.assign(carried.size(), incomplete_type());
   }
-  if (params.empty()) c.fail("it carries nothing");
-  Values arguments = inside;
-  arguments.insert(arguments.end(), outside.begin(), outside.end());
-  const Type result = types.size() == 1 ? types[0] : tuple_type(types);
-  const Expr self = relay::make_var("loop", func_type(types, result));
-  const Values goes_on = importer.import_graph(test, arguments), made = importer.import_graph(body, arguments);
-  if (any_poisoned(goes_on) || any_poisoned(made)) return poisoned(types.size());
-  const std::vector<Expr> next = tensors_of(c, made);
-  if (goes_on.size() != 1 || !goes_on[0].expr || next.size() != types.size()) c.fail("its graphs do not fit");
-  for (size_t i = 0; i < next.size(); ++i)
-    if (!type_equal(next[i]->type, types[i])) c.unsupported("a carried value that changes its type");
-  const Expr step =
-      make_node<relay::IfNode>(truth_of(c, goes_on[0].expr), relay::call_function(self, next), whole(params));
-  const Expr call = make_node<relay::LetNode>(self, relay::make_function(params, step),
-                                              relay::call_function(self, tensors_of(c, carried)));
-  return fields_of(lets.around(call), types.size());
+  const Expr call =
+      make_node<relay::LetNode>(loop.self, loop.function, relay::call_function(loop.self, tensors_of(c, carried)));
+  return fields_of(lets.around(call), carried.size());
 }
 
 // TorchScript's forms: their graphs see the surrounding names, and are the last arguments.
