@@ -6,7 +6,7 @@
     tests/conformance/beside_onnxruntime.py --cases 20 --seed 7 Attention  one, more often
     tests/conformance/beside_onnxruntime.py --models FILE...               models as onnxruntime's optimiser writes them, every level
 
-Cases are in cases_microsoft.py, cases_decoder.py and cases_ml.py. A model given with --models has an .npz with its inputs (input_NAME) beside it.
+Cases are in cases_microsoft.py, cases_decoder.py, cases_search.py and cases_ml.py. A model given with --models has an .npz with its inputs (input_NAME) beside it.
 
 What differs from onnxruntime and is as ONNX's reference implementation has it (where that has the operator) is counted, with the operators' names, and
 is no failure.
@@ -40,10 +40,11 @@ except ImportError as e:
 import cases_decoder
 import cases_microsoft
 import cases_ml
+import cases_search
 from maps import described, plain, rows_of_maps
 from runner import Runner, default_program
 
-TABLE = cases_microsoft.TABLE | cases_decoder.TABLE | cases_ml.TABLE
+TABLE = cases_microsoft.TABLE | cases_decoder.TABLE | cases_ml.TABLE | cases_search.TABLE
 LEVELS = {"basic": 1, "extended": 2, "layout": 3, "all": 99}
 
 

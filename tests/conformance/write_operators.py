@@ -94,7 +94,7 @@ def table():
         if counts[key] or generated:
             rows[key] = ([t for t in allowed(schema) if tried(t)] if formals else [], [f"suite {counts[key]}"] if counts[key] else generated)
     rows |= {(domain, op): (["int8", "uint8"] if op.startswith("QLinear") else ["float32"], ["generated"]) for domain, names in GENERATED.items() for op in names}
-    for name in ("cases_microsoft", "cases_decoder", "cases_ml"):
+    for name in ("cases_microsoft", "cases_decoder", "cases_search", "cases_ml"):
         for op, make in module(name).TABLE.items():
             cases = [make(np.random.default_rng(seed)) for seed in range(12)]
             seen = {"map" if isinstance(c.inputs[0], dict) else "string" if c.inputs[0].dtype == object else str(c.inputs[0].dtype) for c in cases if c.inputs and c.inputs[0] is not None}

@@ -102,7 +102,7 @@ struct ConverterEntry {
   X(elementwise) X(activation) X(conv) X(pool) X(linear) X(norm) X(reduce) X(shape) X(indexing) X(resize) X(recurrent) X(quant) X(control) \
   X(attention) X(loss) X(signal) X(vision) X(training) X(text) X(fused) X(attention_microsoft) X(norm_microsoft) X(quant_microsoft) \
   X(weight_blocks) X(nchwc) X(ml) X(ml_maps) X(ml_svm) X(ml_trees) X(random) \
-  X(exported) X(experts) X(gates_microsoft) X(attention_grouped)
+  X(exported) X(experts) X(gates_microsoft) X(attention_grouped) X(search)
 // clang-format on
 #define TW_FAMILY(name) std::span<const ConverterEntry> name##_converters();
 TW_CONVERTER_FAMILIES(TW_FAMILY)
