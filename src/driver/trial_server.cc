@@ -111,7 +111,7 @@ class BatchRun {
     TW_TRY_STATUS(run_each_once());
     channel_.say({Message::Kind::kTiming, 0, {}, ""});
     const auto timing = Clock::now();
-    TW_TRY_STATUS(batch_.timing.repeat > 0 ? time_one_by_one() : time_in_turns());
+    TW_TRY_STATUS(batch_.timing.repeat > 0 ? time_repeats() : time_in_turns());
     for (TrialResult& r : results_) r.seconds += seconds_since(timing) / static_cast<double>(results_.size());
     return std::move(results_);
   }
@@ -158,25 +158,30 @@ class BatchRun {
     return Ok{};
   }
 
-  // One trial after another, as the classic stack measures.
-  Status time_one_by_one() {
+  // As the classic stack measures, but every trial once before any is measured again: what disturbs the machine for a
+  // while disturbs all of them.
+  Status time_repeats() {
     const TimingOptions& t = batch_.timing;
-    for (size_t i = 0; i < results_.size(); ++i) {
-      if (results_[i].error != MeasureError::kNone) continue;
-      TW_TRY_STATUS(operands(built_.trials[i]));
-      int number = std::max(1, t.number);
-      for (int r = 0; r < t.repeat; ++r) {
-        flush();
-        double cost = TW_TRY(timed(built_.trials[i], number));
-        while (cost * number * 1000 < t.min_repeat_ms && number < (1 << 24)) {
-          const double wanted = t.min_repeat_ms / 1000 / cost * 1.1;
-          number = static_cast<int>(std::min(std::max(wanted, 2.0 * number), double{1 << 24}));
-          cost = TW_TRY(timed(built_.trials[i], number));
-        }
-        results_[i].costs.push_back(cost);
-        if (t.cooldown_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(t.cooldown_seconds));
-      }
+    std::vector<int> numbers(results_.size(), std::max(1, t.number));
+    for (int r = 0; r < t.repeat; ++r)
+      for (size_t i = 0; i < results_.size(); ++i)
+        if (results_[i].error == MeasureError::kNone) TW_TRY_STATUS(time_repeat(i, &numbers[i]));
+    return Ok{};
+  }
+  // `number`: runs in a row, more where they take less time than is asked for.
+  Status time_repeat(size_t i, int* number) {
+    const TimingOptions& t = batch_.timing;
+    TW_TRY_STATUS(operands(built_.trials[i]));
+    (void)TW_TRY(timed(built_.trials[i], 1));  // another trial's data is cached
+    flush();
+    double cost = TW_TRY(timed(built_.trials[i], *number));
+    while (cost * *number * 1000 < t.min_repeat_ms && *number < (1 << 24)) {
+      const double wanted = t.min_repeat_ms / 1000 / cost * 1.1;
+      *number = static_cast<int>(std::min(std::max(wanted, 2.0 * *number), double{1 << 24}));
+      cost = TW_TRY(timed(built_.trials[i], *number));
     }
+    results_[i].costs.push_back(cost);
+    if (t.cooldown_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(t.cooldown_seconds));
     return Ok{};
   }
 
