@@ -327,9 +327,8 @@ bool has_polynomials(const Expr& body) {
 
 // How many vectors of a function made of long polynomials are computed side by side: with 16 registers its constants do
 // not stay in them, and loading each again for every vector takes as long as the products.
-int vectors_together(const GroupScope& scope, const topi::View& out, const Target& target) {
-  const Expr& body = scope.group().function->body;
-  if (target.vector_bits != 256 || !has_polynomials(body)) return 1;
+int polynomials_together(const Expr& body, const topi::View& out, const Target& target) {
+  if (target.vector_bits != 256) return 1;
   for (const Expr& e : relay::post_order(body)) {
     if (const OpDef* op = called_op(e); op && op->pattern > OpPattern::kBroadcast) return 1;
     if (const auto* type = as_tensor(e->type); type && type->dtype.bits > std::max<int>(32, out.dtype().bits)) return 1;
@@ -392,7 +391,7 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
     const bool polynomials = has_polynomials(body);
     for (int i = 0; i < static_cast<int>(scope.group().outputs.size()); ++i) {
       const topi::View& out = scope.output(static_cast<size_t>(i));
-      config.together = vectors_together(scope, out, *context.target);
+      if (polynomials) config.together = polynomials_together(body, out, *context.target);
       // With 16 registers a held result is stored twice: a fifth of a tanh, but less than stores past the caches cost.
       config.stores_late = polynomials && (context.target->vector_bits >= 512 || out.buffer->streamed);
       const std::vector<int64_t> cuts = run_cuts(body, i);

@@ -199,11 +199,14 @@ class Scan {
             });
       };
       const int unroll = static_cast<int>(std::min<int64_t>(p_.hidden, cols * rows_ >= 8 ? 4 : 8));
+      // A single step may be one of many that read the same weights: only those that no cache keeps come from memory.
+      const bool prefetches =
+          p_.packed && p_.steps == 1 &&
+          p_.directions * per_direction * p_.dtype.bits / 8 > context_.target->machine.most_cached(false);
       std::vector<Stmt> body{acc.clear(), loop("k", p_.hidden / unroll, [&](PrimExpr k) {
                                std::vector<Stmt> steps;
                                for (int u = 0; u < unroll; ++u) {
-                                 // A single step reads weights that nothing has read since the last run: prefetch them.
-                                 if (p_.packed && p_.steps == 1)
+                                 if (prefetches)
                                    prefetch_ahead(&steps, o_.r.buffer, r_at + k * (unroll * row_width), u * row_width,
                                                   row_width, kPrefetchBytesFewRows);
                                  steps.push_back(product_step(k * int64_t{unroll}, u));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recurrence of a recurrent layer as one kernel: each step streams the recurrent weights once, and computes gates
 // and cell in registers. Input products are computed in advance. Directions and samples run on different threads; a
-// single step also divides its hidden units.
+// single step also divides its hidden units (SplitRecurrent makes single steps of large layers).
 #pragma once
 #include <string>
 #include <vector>

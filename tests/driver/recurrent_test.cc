@@ -81,6 +81,15 @@ TEST(Recurrent, OneStep) {
     check_recurrent({.op = op, .direction = "bidirectional", .steps = 1, .batch = 3, .hidden = 40});
   check_recurrent({.op = "nn.gru", .steps = 1, .hidden = 35, .linear_before_reset = true});
 }
+// Steps that read many weights are calls of their own, which threads share.
+TEST(Recurrent, StepsApart) {
+  for (const char* direction : {"forward", "reverse"}) {
+    check_recurrent({.op = "nn.lstm", .direction = direction, .steps = 4, .batch = 1, .hidden = 260, .peephole = true});
+    check_recurrent({.op = "nn.gru", .direction = direction, .batch = 1, .hidden = 300, .linear_before_reset = true});
+    check_recurrent({.op = "nn.rnn", .direction = direction, .steps = 2, .batch = 1, .hidden = 520});
+  }
+  check_recurrent({.op = "nn.gru", .batch = 1, .hidden = 300});  // two passes: one call
+}
 TEST(Recurrent, LongSequences) {
   check_recurrent({.op = "nn.lstm", .direction = "bidirectional", .steps = 300, .batch = 1, .inputs = 4, .hidden = 16});
   check_recurrent({.op = "nn.gru", .steps = 257, .batch = 1, .inputs = 4, .hidden = 16});

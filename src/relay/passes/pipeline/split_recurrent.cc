@@ -12,6 +12,36 @@ Expr columns(const Expr& x, int64_t begin, int64_t end) { return sliced(x, 1, be
 
 Expr add(const Expr& a, const Expr& b, const Span& span) { return call("add", {a, b}, {}, span); }
 
+// Whether the steps of a scan become scans of one step each, which threads share: there is one sample and one
+// direction, so that no thread but one has work otherwise, and a step reads enough weights to be worth sharing.
+bool steps_apart(const std::string& op, const RecurrentAttrs& attrs, const std::vector<int64_t>& x, int64_t directions,
+                 int64_t weights) {
+  constexpr int64_t kMostSteps = 128, kLeastWeights = 256 << 10;
+  const bool two_passes = op == "nn.gru" && !attrs.linear_before_reset;
+  return x[0] > 1 && x[0] <= kMostSteps && x[1] == 1 && directions == 1 && !attrs.has_lengths && !two_passes &&
+         weights >= kLeastWeights;
+}
+
+// A scan over `operands` whose steps are calls of their own. `states`: the place of the first state in the operands,
+// and how many there are.
+Expr scan_of_steps(const std::string& op, std::vector<Expr> operands, const AttrsRef& attrs, int64_t steps,
+                   std::pair<size_t, size_t> states, bool reverse, const Span& span) {
+  const Expr inputs = operands[0];
+  std::vector<Expr> ys(static_cast<size_t>(steps));
+  for (int64_t s = 0; s < steps; ++s) {
+    const int64_t t = reverse ? steps - 1 - s : s;
+    operands[0] = sliced(inputs, 0, t, t + 1, span);
+    const Expr one = call(op, operands, attrs, span);
+    ys[static_cast<size_t>(t)] = make_get(one, 0, span);
+    for (size_t i = 0; i < states.second; ++i)
+      operands[states.first + i] = make_get(one, static_cast<int64_t>(i) + 1, span);
+  }
+  std::vector<Expr> results{
+      call("concatenate", {make_tuple(std::move(ys), span)}, make_default_attrs<ConcatenateAttrs>(), span)};
+  for (size_t i = 0; i < states.second; ++i) results.push_back(operands[states.first + i]);
+  return make_tuple(std::move(results), span);
+}
+
 // Splits layer `e` with `gates` gates.
 Expr split_weights(const Expr& e, int64_t gates) {
   const auto& args = as<CallNode>(e)->args;
@@ -40,7 +70,12 @@ Expr split_weights(const Expr& e, int64_t gates) {
   std::vector<Expr> operands{inputs, args[2]};
   if (gru) operands.push_back(inner);
   operands.insert(operands.end(), args.begin() + 4, args.end());
-  return call(std::string(called_op(e)->name) + "_scan", operands, as<CallNode>(e)->attrs, e->span);
+  const std::string op(called_op(e)->name);
+  const AttrsRef& same = as<CallNode>(e)->attrs;
+  if (steps_apart(op, attrs, x, directions, width * hidden))
+    return scan_of_steps(op + "_scan", std::move(operands), same, x[0], {gru ? 3 : 2, gates == 4 ? 2 : 1},
+                         attrs.direction == "reverse", e->span);
+  return call(op + "_scan", operands, same, e->span);
 }
 
 }  // namespace
