@@ -105,6 +105,8 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path)
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build/tilewright")
     args = parser.parse_args()
+    if args.folder:
+        pathlib.Path(args.folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=args.folder, prefix="tilewright-large-") as folder:
         folder = pathlib.Path(folder)
         model, library = folder / "large.onnx", folder / "large.so"

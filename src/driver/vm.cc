@@ -63,7 +63,9 @@ Result<Compiled> compile_within_usual_bounds(const std::string& path, const Buil
       TW_TRY(targets_of(options.target)).size() == 1) {
     TW_TRY_STATUS(check_options(options));
     BuildOptions bounded = options;
-    bounded.bounds = usual_bounds(TW_TRY(onnx::read_model(path)), options.shapes);
+    onnx::ReadOptions read;
+    read.initializers = false;
+    bounded.bounds = usual_bounds(TW_TRY(onnx::read_model(path, read)), options.shapes);
     while (!bounded.bounds.empty()) {
       auto built = build_onnx(path, bounded);
       if (built.ok()) {

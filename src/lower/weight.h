@@ -34,7 +34,7 @@ class Weight {
 
  private:
   // Below this size, repacking saves too little memory.
-  static constexpr uint64_t kLarge = 4 << 20;
+  static constexpr uint64_t kLarge = 256 << 10;
   static uint64_t hash_of(const Tensor& t) { return hash_bytes(t.raw(), t.bytes(), t.dtype().bits); }
   uint64_t bytes_ = 0, hash_ = 0;
   Tensor source_;

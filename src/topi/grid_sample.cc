@@ -71,12 +71,13 @@ struct AxisTaps {
 struct Points {
   int lanes;
   int64_t taps, rows, run, at_once;  // rows of the output, and how many of them go together
+  bool far;                          // the second cache does not hold all channels' planes
   Points(const GridSampleProblem& p, const Target& target) {
     const int64_t width = p.out.back(), each = p.dtype.bits / 8;
     lanes = width < target.lanes(p.dtype.bits) / 2 ? 1 : target.lanes(p.dtype.bits);
     taps = product(std::vector<int64_t>(p.data.size() - 2, taps_of_axis(p.method)));
     rows = product({p.out.begin() + 2, p.out.end() - 1});
-    const bool far = product(p.data) / std::max<int64_t>(1, p.data[0]) * each > target.machine.l2_bytes / 2;
+    far = product(p.data) / std::max<int64_t>(1, p.data[0]) * each > target.machine.l2_bytes / 2;
     const int64_t room = std::max<int64_t>(far ? target.machine.l2_bytes / 3 / (2 * each * taps) : 1024 / taps, 16);
     run = std::min(round_up(width, lanes), round_up(room, lanes));
     at_once = far ? std::clamp<int64_t>(std::min(room / run, rows * p.out[0] / kLeastShares), 1, rows) : 1;
@@ -155,6 +156,21 @@ struct GridKernel {
     for (size_t i = lets.size(); i-- > 0;) body = let_stmt(lets[i].first, lets[i].second, body);
     return body;
   }
+  // Prefetches of each vector's share of the next channels' planes: points lie anywhere, and each line of a plane that
+  // is not in the second cache yet would be waited for.
+  std::vector<Stmt> hints(const std::vector<PrimExpr>& planes, const PrimExpr& slot) const {
+    constexpr int64_t kMost = 12;
+    const int64_t line = 64 * 8 / p.dtype.bits, of_row = run / lanes, vectors = points.at_once * of_row;
+    const auto count = static_cast<int64_t>(planes.size());
+    const int64_t share = ceil_div(ceil_div(count * data.strides[1], line), vectors);
+    if (!points.far || share > kMost) return {};
+    const PrimExpr vector =
+        floordiv(slot, make_int(taps * run)) * of_row + floordiv(floormod(slot, make_int(run)), make_int(lanes));
+    std::vector<Stmt> all;
+    for (int64_t i = 0; i < share; ++i)
+      all.push_back(prefetch(data.buffer, planes[0] + count * data.strides[1] + (vector * share + i) * line));
+    return all;
+  }
   // The samples of one vector of points in some channels, whose planes begin at `planes`: `at` is the first one's
   // index.
   Stmt gather(const std::vector<PrimExpr>& planes, const Index& at, const PrimExpr& slot, const PrimExpr& mask) const {
@@ -178,7 +194,7 @@ struct GridKernel {
     }
     // All are computed before the first is stored: places are read once.
     std::vector<PrimExpr> named;
-    std::vector<Stmt> stores;
+    std::vector<Stmt> stores = hints(planes, slot);
     for (size_t c = 0; c < planes.size(); ++c) {
       named.push_back(make_var("sum", sums[c]->dtype));
       Index here = at;

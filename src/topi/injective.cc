@@ -81,7 +81,7 @@ class Injective {
   // Vectors [first, end) of a run, unrolled if their number is known.
   Stmt vectors(const Index& at, const Run& run, const PrimExpr& first, const PrimExpr& end, int64_t count) const {
     if (together_ > 1 && (count == 0 || count >= together_)) return vectors_together(at, run, first, end, count);
-    if (stores_late_) return vectors_stored_late(at, run, first, end);
+    if (stores_late_) return stored_late(at, run, first, end, lanes_);
     int64_t unroll = count > 0 ? std::min<int64_t>(unroll_, count) : 1;
     while (count > 0 && count % unroll != 0) --unroll;
     PrimExpr groups = unroll == 1 ? end : make_int(count / unroll);
@@ -92,18 +92,18 @@ class Injective {
       return seq(std::move(stores));
     });
   }
-  // Each vector is stored behind the loads of the next one.
-  Stmt vectors_stored_late(const Index& at, const Run& run, const PrimExpr& first, const PrimExpr& end) const {
+  // Vectors [first, end) of `lanes` elements, one or more, each stored behind the loads of the next one.
+  Stmt stored_late(const Index& at, const Run& run, const PrimExpr& first, const PrimExpr& end, int lanes) const {
     auto place = [&](const PrimExpr& i) {
       Index index = at;
-      index.push_back(i * int64_t{lanes_} + run.first);
+      index.push_back(i * int64_t{lanes} + run.first);
       return index;
     };
-    const PrimExpr zero = make_int(0), value = run.value(place(first), lanes_, {});
+    const PrimExpr zero = make_int(0), value = run.value(place(first), lanes, {});
     Buffer held = make_buffer("held", value->dtype, 1, Scope::kRegister);
     Buffer next = make_buffer("next", value->dtype, 1, Scope::kRegister);
     Stmt others = loop("vector", first + 1, end, [&](const PrimExpr& i) {
-      return seq({store(next, zero, run.value(place(i), lanes_, {})), out_.store(place(i - 1), load(held, zero)),
+      return seq({store(next, zero, run.value(place(i), lanes, {})), out_.store(place(i - 1), load(held, zero)),
                   store(held, zero, load(next, zero))});
     });
     return allocate(held, allocate(next, seq({store(held, zero, value), std::move(others),
@@ -117,7 +117,9 @@ class Injective {
     auto some = [&](const PrimExpr& vector, int64_t n) {
       return span(at, run, vector * int64_t{lanes_} + run.first, static_cast<int>(n) * lanes_, {});
     };
-    Stmt wide = loop("vectors", from, to, [&](const PrimExpr& i) { return some(i * t, t); });
+    Stmt wide = stores_late_ ? stored_late(at, run, from, to, lanes_ * together_)
+                             : loop("vectors", from, to, [&](const PrimExpr& i) { return some(i * t, t); });
+    if (stores_late_ && count == 0) wide = make_if(lt(from, to), wide);
     if (count > 0 && count % t == 0) return wide;
     return seq({wide, loop("vector", to * t, end, [&](const PrimExpr& i) { return some(i, 1); })});
   }

@@ -14,7 +14,7 @@ struct InjectiveConfig {
   int together = 1;
   // Stores each vector behind the loads of the next one. Processors compare the low 12 bits of addresses before they
   // let a load pass an earlier store; where results begin 48 bytes behind their operand in these bits (numpy's memory
-  // and malloc's, aligned), each vector of a long computation would wait for the one before it.
+  // and malloc's, aligned), each vector of a long computation would wait for the one before it. So do several together.
   bool stores_late = false;
   // Whether the last vector of a run may lie over the one before it, which takes less than a masked one. For results
   // that cost nothing to compute twice, and never share memory with what they are computed from.

@@ -67,6 +67,7 @@ TEST(Injective, MapsBroadcastsTransposes) {
                       {5, 1},
                       {1, 1, 4000},
                       {20000},
+                      {131080},
                       {2, 3, 4, 17},
                       {2, 3, 7, 5, 16},
                       {50, 16},
@@ -91,19 +92,22 @@ TEST(Injective, MapsBroadcastsTransposes) {
     };
     checks.push_back({shape_str(shape), in, out, kernel, square});
     // Several vectors side by side: rows that they fill, that leave single vectors over, and that are divided among
-    // threads.
-    kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
-      InjectiveConfig config;
-      config.together = 4;
-      return injective(
-          out,
-          [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
-            tir::PrimExpr x = in.load(index, lanes, mask);
-            return x * x;
-          },
-          config, context);
-    });
-    checks.push_back({"together " + shape_str(shape), in, out, kernel, square});
+    // threads, in parts that hold fewer too. So where each is stored behind the loads of the next one.
+    for (bool late : {false, true}) {
+      kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
+        InjectiveConfig config;
+        config.together = 4;
+        config.stores_late = late;
+        return injective(
+            out,
+            [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
+              tir::PrimExpr x = in.load(index, lanes, mask);
+              return x * x;
+            },
+            config, context);
+      });
+      checks.push_back({(late ? "late " : "together ") + shape_str(shape), in, out, kernel, square});
+    }
     if (shape.size() != 2) continue;
     View row = in;  // the first column, broadcast along the rows
     row.strides[1] = 0;

@@ -62,6 +62,10 @@ class Reader {
           g.name = read_text(m, state_);
           break;
         case bytes_field(5): {
+          if (!state_.options.initializers) {
+            m.skip();
+            break;
+          }
           Place place(state_, format("initializer {}", g.initializers.size()));
           add_initializer(parse_tensor(m.get_message(), state_));
           break;

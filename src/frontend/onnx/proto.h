@@ -127,6 +127,7 @@ struct Model {
 struct ReadOptions {
   // Accept external data files with several hard links, which could give access to files outside the folder.
   bool allow_hard_links = false;
+  bool initializers = true;  // false: they are left out, for who wants the inputs of a large model
 };
 
 // Reads a model; tensors are views of the file's mapping where they are aligned. Errors: FileNotFound, MalformedModel,

@@ -20,6 +20,9 @@ struct PlacedBlocks {
   bool blocked() const { return channels > 0; }
 };
 
+// Computed weights are packed in every run, which costs about as much as the products of a few pixels.
+constexpr int64_t kPixelsThatPayForPacking = 16;
+
 class BlockRewriter {
  public:
   BlockRewriter(DataType dtype, int lanes)
@@ -38,6 +41,7 @@ class BlockRewriter {
     return shape ? *shape : std::vector<int64_t>{};
   }
   bool whole(int64_t channels) const { return channels % lanes_ == 0; }
+  bool is_constant(const Expr& e) const { return values_.at(e.get()).expr->kind == ExprKind::kConstant; }
   // Images have rank four, volumes rank five.
   static bool spatial(const std::vector<int64_t>& shape) { return shape.size() == 4 || shape.size() == 5; }
   static bool one_pixel(const std::vector<int64_t>& shape) {
@@ -174,7 +178,8 @@ class BlockRewriter {
     if (attrs.data_layout != "NCHW" || attrs.kernel_layout != "OIHW" || data.size() != 4 || kernel.size() != 4 ||
         !(words ||
           (tensor(c->args[0])->dtype == dtype_ && tensor(c->args[1])->dtype == dtype_ && tensor(e)->dtype == dtype_)) ||
-        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+        !(is_constant(c->args[1]) ||
+          (!words && result.size() == 4 && result[2] * result[3] >= kPixelsThatPayForPacking)))
       return {};
     int64_t in = data[1], out = kernel[0], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == in && out == in && !words;
@@ -232,7 +237,7 @@ class BlockRewriter {
     bool groups = whole_groups(attrs.groups, kernel);
     if (!plain_layout || transposed_kernel_layout(attrs.kernel_layout) != "IOHW" || data.size() != 4 ||
         kernel.size() != 4 || !groups || attrs.dilation != std::vector<int64_t>{1, 1} ||
-        tensor(c->args[0])->dtype != dtype_ || values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+        tensor(c->args[0])->dtype != dtype_ || !is_constant(c->args[1]))
       return {};
     // An output head with few channels writes plain rows directly: blocks would be mostly padding.
     const bool rows = attrs.groups == 1 && kernel[1] * attrs.strides[0] * attrs.strides[1] <= lanes_;
@@ -252,7 +257,7 @@ class BlockRewriter {
     const bool usual = attrs.data_layout == "NCDHW" && attrs.kernel_layout == "OIDHW" &&
                        (attrs.out_layout.empty() || attrs.out_layout == "NCDHW");
     if (!usual || data.size() != 5 || kernel.size() != 5 || tensor(c->args[0])->dtype != dtype_ ||
-        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+        !is_constant(c->args[1]))
       return {};
     const int64_t in = data[1], out = kernel[0], groups = attrs.groups;
     if (groups != 1 && !(whole(in / groups) && whole(out / groups)) && !(groups == in && out == in)) return {};
@@ -272,8 +277,7 @@ class BlockRewriter {
                        transposed_kernel_layout(attrs.kernel_layout) == "IODHW";
     const bool groups = whole_groups(attrs.groups, kernel);
     if (!usual || data.size() != 5 || kernel.size() != 5 || !groups || tensor(c->args[0])->dtype != dtype_ ||
-        attrs.dilation != std::vector<int64_t>{1, 1, 1} ||
-        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+        attrs.dilation != std::vector<int64_t>{1, 1, 1} || !is_constant(c->args[1]))
       return {};
     AttrsRef made = make_attrs<Conv3DTransposeAttrs>([&](auto& a) {
       a = attrs;

@@ -3,8 +3,8 @@
 // What: 2-D convolutions become nn.contrib_conv2d_NCHWc over packed weights; pools, elementwise ops, channel concats
 // and spatial reductions between them follow; layout_transform is needed only at the borders of a blocked island. 3-D
 // convolutions, pools and the operators between them likewise use NCDHW16c; their weights keep their layout.
-// Requires: static shapes, BatchNorm folded, constants as weights, bias as add of a (C, 1, 1) constant
-// (CanonicalizeOps).
+// Requires: static shapes, BatchNorm folded, constants as weights (but for 2-D convolutions of floats over 16 pixels or
+// more, whose computed weights are packed in the run), bias as add of a (C, 1, 1) constant (CanonicalizeOps).
 // Ensures: the same function of the same inputs; results keep their plain layout. Groups that divide a block (of 2, 4
 // or 8 channels) stay blocked over weights OIHW4i16o, groups of whole half blocks (24 channels) over OIHW8i8o; other
 // narrow groups leave the island.
