@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The code generator "dnnl" with modules of type "dnnl_json": functions run by oneDNN, and "dnnl_c_src", which writes
 // them as C (docs/external-codegen.md). A plug-in of compiler and runtime, so that neither depends on oneDNN.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -36,6 +38,44 @@ memory::desc plain_desc(Dims dims) {
 }
 memory::desc any_desc(const Dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
 
+// Memory in large pages where it is large: weights and maps are read as streams, which cross a small page every 64
+// lines.
+using Pages = std::unique_ptr<void, void (*)(void*)>;
+Pages pages(size_t bytes) {
+  constexpr size_t kSmall = 4096, kLarge = 2 << 20;
+  const size_t alignment = bytes >= kLarge ? kLarge : kSmall;
+  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  Pages out(std::aligned_alloc(alignment, rounded), std::free);
+  if (out == nullptr) throw std::bad_alloc();
+  if (alignment == kLarge) madvise(out.get(), rounded, MADV_HUGEPAGE);  // a wish
+  return out;
+}
+
+// Memory of reordered constants, in few pieces, of up to `most` bytes together unless one needs more.
+class Constants {
+ public:
+  explicit Constants(size_t most) : most_(most) {}
+  void* take(size_t bytes) {
+    constexpr size_t kPiece = 32 << 20, kAlignment = 4096;
+    bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (bytes > left_) {
+      left_ = std::max(bytes, std::min(kPiece, most_));
+      pieces_.push_back(pages(left_));
+      next_ = static_cast<char*>(pieces_.back().get());
+    }
+    char* out = next_;
+    next_ += bytes;
+    left_ -= bytes;
+    return out;
+  }
+
+ private:
+  std::vector<Pages> pieces_;
+  char* next_ = nullptr;
+  size_t left_ = 0;
+  const size_t most_;
+};
+
 // Memory of intermediate values, which those that are never alive at once share.
 class Blocks {
  public:
@@ -47,10 +87,7 @@ class Blocks {
         best = i;
     if (best == kNone) {
       best = blocks_.size();
-      const size_t rounded = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-      blocks_.push_back(
-          {std::unique_ptr<void, void (*)(void*)>(std::aligned_alloc(kAlignment, rounded), std::free), rounded, true});
-      if (blocks_[best].data == nullptr) throw std::bad_alloc();
+      blocks_.push_back({pages(bytes), bytes, true});
     }
     blocks_[best].free = false;
     return best;
@@ -59,9 +96,8 @@ class Blocks {
   void* address(size_t block) const { return blocks_[block].data.get(); }
 
  private:
-  static constexpr size_t kAlignment = 4096;
   struct Block {
-    std::unique_ptr<void, void (*)(void*)> data;
+    Pages data;
     size_t bytes;
     bool free;
   };
@@ -72,7 +108,11 @@ class Blocks {
 class Plan {
  public:
   Plan(const Graph& graph, std::vector<std::string>& constants)
-      : graph_(graph), reader_(graph), stream_(engine_), block_of_(graph.nodes().size(), kNone) {
+      : graph_(graph),
+        reader_(graph),
+        stream_(engine_),
+        constants_(graph.bytes()),
+        block_of_(graph.nodes().size(), kNone) {
     size_t constant = 0;
     for (size_t i = 0; i < nodes().size(); ++i) {
       const memory::desc desc = plain_desc(shape_of(i));
@@ -139,7 +179,7 @@ class Plan {
   // The value in the layout that a primitive prefers: constants are reordered once, now.
   memory laid_out(const memory& value, const memory::desc& wanted, bool once) {
     if (value.get_desc() == wanted) return value;
-    memory out = once ? memory(wanted, engine_) : fresh(wanted, kNone);
+    memory out = once ? memory(wanted, engine_, constants_.take(wanted.get_size())) : fresh(wanted, kNone);
     dnnl::reorder copy(value, out);
     if (once) {
       copy.execute(stream_, {{DNNL_ARG_FROM, value}, {DNNL_ARG_TO, out}});
@@ -209,6 +249,7 @@ class Plan {
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_;
   Blocks blocks_;
+  Constants constants_;
   std::vector<size_t> block_of_, of_step_;  // block_of_: by node
   std::vector<memory> values_, outputs_;
   std::vector<std::pair<memory, memory>> views_;  // views with the memory they refer to

@@ -96,7 +96,7 @@ class SourceWriter {
 
   // Writes the tail of a convolution or a product; returns its name.
   std::string tail(const Step& step) {
-    const std::string name = "tail" + std::to_string(step.node);
+    std::string name = "tail" + std::to_string(step.node);
     statement("onednn_tail " + name + " = onednn_begin_tail(net);");
     if (step.bias != kNone) statement(name + ".bias = " + seen_as(step.bias, {step.out[1]}) + ";");
     for (const PostOp& op : step.tail) switch (op.kind) {

@@ -48,7 +48,7 @@ class Copy {
       addresses_[bound->var.get()] = make_var(own_name(name), kHandle);
       address_names_[name] = own_name(name);
     }
-    const Stmt out = map_children(
+    Stmt out = map_children(
         s, [&](const PrimExpr& e) { return expr(e); }, [&](const Stmt& child) { return stmt(child); });
     if (const auto* w = as<WriteNode>(out))
       if (const Array to = known(w->target)) return write(to, w->indices, w->value);
@@ -139,7 +139,7 @@ class Caller {
   Stmt stmt(const Stmt& s) {
     if (failed_) return s;
     note(s);
-    const Stmt out = map_children(
+    Stmt out = map_children(
         s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
     if (const auto* block = as<BlockNode>(out)) {
       std::vector<Ref<Node>> memory;
