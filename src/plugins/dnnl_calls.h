@@ -357,7 +357,7 @@ ONEDNN_FUNCTION onednn_value onednn_pool2d(onednn_net* net, dnnl_alg_kind_t kind
 #if DNNL_VERSION_MAJOR >= 3
     const dnnl_status_t status = dnnl_pooling_forward_primitive_desc_create(&made, net->engine, dnnl_forward_inference,
                                                                             kind, onednn_desc_of(data), dst, w.strides,
-                                                                            window, w.gaps, w.before, w.after, NULL);
+                                                                            taps, w.gaps, w.before, w.after, NULL);
 #else
     dnnl_pooling_desc_t wanted;
     dnnl_status_t status = dnnl_pooling_forward_desc_init(&wanted, dnnl_forward_inference, kind, onednn_desc_of(data),
