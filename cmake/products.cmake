@@ -141,6 +141,13 @@ function(tw_kernel_plugin name library include)
 endfunction()
 if(TARGET tilewright_runtime AND tw_dnnl_version)
   tw_kernel_plugin(dnnl ${TILEWRIGHT_DNNL_LIBRARY} ${TILEWRIGHT_DNNL_INCLUDE})
+  # The calls of oneDNN that generated C begins with, as text.
+  file(READ ${CMAKE_SOURCE_DIR}/src/plugins/dnnl_calls.h tw_dnnl_calls)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/dnnl_calls/plugins/dnnl_calls_text.h @ONLY CONTENT
+       "#pragma once\ninline constexpr char kCallsText[] = R\"calls(@tw_dnnl_calls@)calls\";\n")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/plugins/dnnl_calls.h)
+  target_include_directories(tilewright_dnnl PRIVATE ${CMAKE_BINARY_DIR}/dnnl_calls)
+  target_include_directories(tw_dnnl_plugin INTERFACE ${CMAKE_BINARY_DIR}/dnnl_calls)
 else()
   message(STATUS "oneDNN 2 or 3 is not here (Debian's libdnnl-dev): relay.op.contrib.dnnl partitions, and its parts are not compiled")
 endif()

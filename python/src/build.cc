@@ -409,16 +409,26 @@ void bind_build(nb::module_& m) {
     return nb::bytes(object.data(), object.size());
   });
   // Runs a built-in external code generator; returns (type key, bytes).
-  m.def("generate_external", [](const std::string& name, const std::string& symbol, nb::object function) {
-    auto made = [&]() -> Result<driver::SavedModule> {
-      const relay::Expr given = exprs_of(nb::make_tuple(function))[0];
-      const driver::ExternalGraph graph =
-          TW_TRY(driver::external_graph(*relay::as<relay::FunctionNode>(given), symbol));
-      return driver::own_generator(name)->generate(symbol, graph.json, graph.constants);
-    }();
-    const driver::SavedModule module = unwrap(std::move(made));
-    return nb::make_tuple(module.type_key, nb::bytes(module.bytes.data(), module.bytes.size()), module.constants);
-  });
+  // `plugin`: the shared library that has the generator; empty: the compiler.
+  m.def(
+      "generate_external",
+      [](const std::string& name, const std::string& symbol, nb::object function, const std::string& plugin) {
+        auto made = [&]() -> Result<driver::SavedModule> {
+          std::vector<driver::ExternalCodegen> others;
+          if (!plugin.empty()) TW_TRY_STATUS(driver::load_plugin(plugin, &others));
+          const auto found = std::find_if(others.begin(), others.end(), [&](const auto& g) { return g.name == name; });
+          const driver::ExternalCodegen* generator = found == others.end() ? driver::own_generator(name) : &*found;
+          if (generator == nullptr)
+            return Diagnostic(ErrorCode::kUnknownFunction, format("there is no code generator '{}'", name), plugin);
+          const relay::Expr given = exprs_of(nb::make_tuple(function))[0];
+          const driver::ExternalGraph graph =
+              TW_TRY(driver::external_graph(*relay::as<relay::FunctionNode>(given), symbol));
+          return generator->generate(symbol, graph.json, graph.constants);
+        }();
+        const driver::SavedModule module = unwrap(std::move(made));
+        return nb::make_tuple(module.type_key, nb::bytes(module.bytes.data(), module.bytes.size()), module.constants);
+      },
+      nb::arg("name"), nb::arg("symbol"), nb::arg("function"), nb::arg("plugin") = "");
   m.def("default_kernel_cache", codegen::default_kernel_cache_folder);
 
   // `bridge`: see instrument_passes; None without instruments.

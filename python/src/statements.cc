@@ -8,6 +8,7 @@
 #include "te/block_schedule.h"
 #include "tir/block.h"
 #include "tir/operands.h"
+#include "tir/passes/inline_calls.h"
 #include "tir/passes/loop_rewrites.h"
 #include "tir/structural.h"
 #include "tir/text.h"
@@ -392,6 +393,22 @@ void bind_statements(nb::module_& m) {
         return hash >> 1;
       },
       any, any);
+  // Of [(name, function or None)]: for each the function without calls of the others, or None where it has none.
+  m.def("inline_calls", [](nb::list named) {
+    tir::CallableFunctions functions;
+    std::vector<const tir::BlockFunction*> each;
+    for (nb::handle pair : named) {
+      each.push_back(pair[1].is_none() ? nullptr : &nb::cast<const tir::BlockFunction&>(pair[1]));
+      functions[nb::cast<std::string>(pair[0])] = each.back();
+    }
+    tir::InlinedFunctions made = unwrap(tir::inline_calls(functions));
+    nb::list out;
+    for (const tir::BlockFunction* function : each) {
+      auto found = made.find(function);
+      out.append(found == made.end() ? nb::none() : nb::cast(found->second));
+    }
+    return out;
+  });
   // Parameters are arrays and variables.
   nb::class_<tir::BlockFunction>(m, "BlockFunction", "A function over arrays")
       .def("__init__",

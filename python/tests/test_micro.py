@@ -305,6 +305,21 @@ class Projects(unittest.TestCase):
             for i, want in enumerate(expected):
                 np.testing.assert_array_equal(file[f"output_{i}"], want)
 
+    def test_tvmc_walks_a_graph(self):
+        x, random = relay.var("x", shape=(1, 8)), np.random.default_rng(5)
+        weights, value = random.standard_normal((4, 8)).astype("float32"), random.standard_normal((1, 8)).astype("float32")
+        mod = tvm.IRModule.from_expr(relay.nn.relu(relay.nn.dense(x, relay.var("w", shape=(4, 8)))))
+        path, folder = self.path("net.tar"), self.path("project")
+        tvmc.compile(tvmc.TVMCModel(mod, {"w": weights}), "c", executor=Executor("graph"), runtime=Runtime("crt", {"system-lib": True}), package_path=path, output_format="mlf")
+        tvmc_main(["micro", "create-project", folder, path, "crt"])
+        tvmc_main(["micro", "build", folder, "crt"])
+        np.savez(self.path("in.npz"), x=value)
+        tvmc_main(["run", "--device", "micro", folder, "-i", self.path("in.npz"), "-o", self.path("out.npz")])
+        with np.load(self.path("out.npz")) as file:
+            np.testing.assert_allclose(file["output_0"], np.maximum(value @ weights.T, 0), rtol=1e-5)
+        with self.assertRaisesRegex(SystemExit, "executor aot"):
+            tvmc_main(["run", "--device", "micro", folder, "-i", self.path("in.npz"), "--print-time"])
+
     def test_what_is_refused(self):
         mod, _, _ = network(np.random.default_rng(9))
         path = self.path("net.tar")

@@ -45,7 +45,7 @@ Result<std::string> artifact_text(std::span<const tir::PrimFunc>, std::span<cons
 Result<IrObject> compile_ir(const std::string& path) { return no_llvm("LLVM IR").at(path); }
 Result<std::string> compile_llvm_text(const std::string&, const Target&) { return no_llvm("LLVM IR"); }
 Status link_shared(std::span<const std::string>, const std::string& path, const Target&, const WeightPieces*,
-                   const std::function<void()>&) {
+                   const std::function<void()>&, std::span<const std::string>) {
   return no_llvm(kLibraries).at(path);
 }
 Status link_relocatable(std::span<const std::string>, const std::string& path, const Target&, const WeightPieces*,

@@ -162,9 +162,15 @@ Result<std::vector<std::string>> own_objects(const Output& out, bool imports) {
   return objects;
 }
 
-// Includes the source of external code generators, compiled by the system's compiler for the library's machine.
-Result<std::vector<std::string>> objects_of(const Output& out) {
-  std::vector<std::string> objects = TW_TRY(own_objects(out, /*imports=*/true));
+// A library's objects, with the source of external code generators, compiled by the system's compiler for the library's
+// machine; and the shared libraries that the source names, if the objects are linked into one (`shared`).
+struct Parts {
+  std::vector<std::string> objects, libraries;
+};
+Result<Parts> parts_of(const Output& out, bool shared) {
+  Parts parts;
+  std::vector<std::string>& objects = parts.objects;
+  objects = TW_TRY(own_objects(out, /*imports=*/true));
   const std::string own = object_machine(objects.back());
   for (const CSource& source : out.built.external.sources) {
     std::string made = TW_TRY(compile_c_source(source));
@@ -178,8 +184,10 @@ Result<std::vector<std::string>> objects_of(const Output& out) {
           "set CC to a compiler for that machine, or export with one: "
           "export_library(path, fcompile=cc.cross_compiler(...))");
     objects.push_back(std::move(made));
+    if (!shared) continue;
+    for (std::string& library : TW_TRY(libraries_of(source))) parts.libraries.push_back(std::move(library));
   }
-  return objects;
+  return parts;
 }
 
 // For errors about an intermediate file: names the requested output.
@@ -240,8 +248,9 @@ Status write_package(const Output& out, const std::string& path) {
   const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
   const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
-  if (Status linked = codegen::link_shared(TW_TRY(objects_of(out)), folder.path() + "/mod.so", TW_TRY(link_target(out)),
-                                           in_artifact(out.plan, &params));
+  const Parts parts = TW_TRY(parts_of(out, /*shared=*/true));
+  if (Status linked = codegen::link_shared(parts.objects, folder.path() + "/mod.so", TW_TRY(link_target(out)),
+                                           in_artifact(out.plan, &params), {}, parts.libraries);
       !linked.ok())
     return about(std::move(linked).error(), path);
   const Contents contents = {{"mod.json", runtime::write_graph_json(out.plan)},
@@ -262,12 +271,17 @@ Status write_text(const Output& out, const std::string& path, std::string_view f
   return write_whole(path, text);
 }
 
-// The linker for a form, or null for forms that are not linked.
-decltype(&codegen::link_shared) linker_of(OutputForm form) {
-  return form == OutputForm::kLibrary   ? codegen::link_shared
-         : form == OutputForm::kObject  ? codegen::link_relocatable
-         : form == OutputForm::kArchive ? codegen::write_archive
-                                        : nullptr;
+bool is_linked(OutputForm form) {
+  return form == OutputForm::kLibrary || form == OutputForm::kObject || form == OutputForm::kArchive;
+}
+
+// Links for a form that is_linked.
+Status link_as(OutputForm form, const Parts& parts, const std::string& path, const Target& target,
+               const codegen::WeightPieces* params = nullptr, const std::function<void()>& written = {}) {
+  if (form == OutputForm::kLibrary)
+    return codegen::link_shared(parts.objects, path, target, params, written, parts.libraries);
+  return (form == OutputForm::kObject ? codegen::link_relocatable : codegen::write_archive)(parts.objects, path, target,
+                                                                                            params, written);
 }
 
 // Checks that the backend can produce the form.
@@ -337,10 +351,10 @@ Status write_form(const Output& out, const std::string& path, OutputForm form) {
     case OutputForm::kArchive:
       break;
   }
-  const auto objects = TW_TRY(objects_of(out));
+  const Parts parts = TW_TRY(parts_of(out, form == OutputForm::kLibrary));
   const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
-  return linker_of(form)(objects, path, TW_TRY(link_target(out)), in_artifact(out.plan, &params), out.written);
+  return link_as(form, parts, path, TW_TRY(link_target(out)), in_artifact(out.plan, &params), out.written);
 }
 
 Status write_output(const Output& out, const std::string& path, OutputForm form) {
@@ -449,13 +463,11 @@ Result<std::string> source_of(const Built& built) {
 
 Status compile_ir_file(const std::string& path, const std::string& output, OutputForm form) {
   return guarded([&]() -> Status {
-    auto* write = linker_of(form);
-    if (!write)
+    if (!is_linked(form))
       return Diagnostic(ErrorCode::kInvalidArgument, "LLVM IR becomes a library, an object or an archive, nothing else",
                         output, "name the output .so, .o or .a; other forms are written from the model");
     const codegen::IrObject made = TW_TRY(codegen::compile_ir(path));
-    const std::vector<std::string> objects = {made.object};
-    return write(objects, output, made.target, nullptr, {});
+    return link_as(form, Parts{{made.object}, {}}, output, made.target);
   });
 }
 

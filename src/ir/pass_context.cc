@@ -45,6 +45,7 @@ constexpr ConfigKeyInfo kKeys[] = {
     {"relay.SimplifyFCTranspose.target_weight_name", kListType, "weights that SimplifyFCTranspose replaces"},
     {"relay.SplitArgs.max_function_args", kIntType, "fields of one concatenate, at most (default -1: any number)"},
     {"relay.ToMixedPrecision.keep_orig_output_dtype", kBoolType, "outputs keep their dtype under mixed precision"},
+    {"relay.ext.dnnl.options", kObjectType, "how oneDNN's functions are generated: codegen=json or c_src"},
     {"relay.fallback_device_type", kIntType, "device of parts without an annotation"},
     {"tir.usmp.algorithm", kStringType,
      "memory planner of a program in C: greedy_by_size, greedy_by_conflicts, hill_climb"},

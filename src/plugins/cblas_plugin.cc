@@ -157,7 +157,10 @@ class Plan {
 extern "C" {
 
 __attribute__((visibility("default"))) const tw_external_codegen* tw_compiler_plugin(uint64_t* count) {
-  return tilewright::plugins::graph_codegen<Plan>("cblas", count);
+  static const tilewright::ExternalCodegen generator = tilewright::plugins::graph_codegen<Plan>("cblas");
+  static const tw_external_codegen list[] = {generator.as_c()};
+  *count = 1;
+  return list;
 }
 
 __attribute__((visibility("default"))) int32_t tw_runtime_plugin(void) {

@@ -1,54 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code generator "dnnl" with modules of type "dnnl_json": functions run by oneDNN (docs/external-codegen.md). A
-// plug-in of compiler and runtime, so that neither depends on oneDNN.
+// The code generator "dnnl" with modules of type "dnnl_json": functions run by oneDNN, and "dnnl_c_src", which writes
+// them as C (docs/external-codegen.md). A plug-in of compiler and runtime, so that neither depends on oneDNN.
+#include <sys/mman.h>
+
 #include <algorithm>
-#include <map>
+#include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "plugins/dnnl_versions.h"
+#include "plugins/dnnl_source.h"
+#include "plugins/dnnl_steps.h"
 #include "plugins/graph_plugin.h"
 
 namespace {
 
-using Json = nlohmann::json;
 namespace onednn = tilewright::plugins::onednn;
 using dnnl::memory;
-using Dims = memory::dims;
-
-using tilewright::plugins::attribute;
+using onednn::Dims;
+using onednn::kNone;
+using onednn::PostOp;
+using onednn::Step;
 using tilewright::plugins::damaged;
 using tilewright::plugins::Graph;
-using Operator = tilewright::plugins::ChainOperator;
-
-int64_t bounded(int64_t value, int64_t least) {
-  if (value < least || value > 1 << 20) damaged("an attribute is " + std::to_string(value));
-  return value;
-}
-// An attribute's numbers, each of `least` to 2^20.
-std::vector<int64_t> integers(const Json& attrs, const char* name, std::vector<int64_t> otherwise = {},
-                              int64_t least = 0) {
-  if (!attrs.contains(name)) return otherwise;
-  std::vector<int64_t> out;
-  for (const Json& item : attrs.at(name).at(0)) out.push_back(bounded(std::stoll(item.get<std::string>()), least));
-  return out;
-}
-float real(const Json& attrs, const char* name, float otherwise) {
-  return attrs.contains(name) ? std::stof(attribute(attrs, name)) : otherwise;
-}
-
-Dims two(const std::vector<int64_t>& v, int64_t otherwise) {
-  return v.empty() ? Dims{otherwise, otherwise} : v.size() == 1 ? Dims{v[0], v[0]} : Dims{v[0], v[1]};
-}
-// Begin and end padding from one, two or four numbers.
-std::pair<Dims, Dims> padding(const std::vector<int64_t>& v) {
-  if (v.size() == 4) return {{v[0], v[1]}, {v[2], v[3]}};
-  return {two(v, 0), two(v, 0)};
-}
 
 memory::format_tag plain(size_t rank) {
   using T = memory::format_tag;
@@ -62,17 +38,83 @@ memory::desc plain_desc(Dims dims) {
 }
 memory::desc any_desc(const Dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
 
+// Memory in large pages where it is large: weights and maps are read as streams, which cross a small page every 64
+// lines.
+using Pages = std::unique_ptr<void, void (*)(void*)>;
+Pages pages(size_t bytes) {
+  constexpr size_t kSmall = 4096, kLarge = 2 << 20;
+  const size_t alignment = bytes >= kLarge ? kLarge : kSmall;
+  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  Pages out(std::aligned_alloc(alignment, rounded), std::free);
+  if (out == nullptr) throw std::bad_alloc();
+  if (alignment == kLarge) madvise(out.get(), rounded, MADV_HUGEPAGE);  // a wish
+  return out;
+}
+
+// Memory of reordered constants, in few pieces, of up to `most` bytes together unless one needs more.
+class Constants {
+ public:
+  explicit Constants(size_t most) : most_(most) {}
+  void* take(size_t bytes) {
+    constexpr size_t kPiece = 32 << 20, kAlignment = 4096;
+    bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (bytes > left_) {
+      left_ = std::max(bytes, std::min(kPiece, most_));
+      pieces_.push_back(pages(left_));
+      next_ = static_cast<char*>(pieces_.back().get());
+    }
+    char* out = next_;
+    next_ += bytes;
+    left_ -= bytes;
+    return out;
+  }
+
+ private:
+  std::vector<Pages> pieces_;
+  char* next_ = nullptr;
+  size_t left_ = 0;
+  const size_t most_;
+};
+
+// Memory of intermediate values, which those that are never alive at once share.
+class Blocks {
+ public:
+  // The smallest free block that holds so many bytes, or a new one.
+  size_t take(size_t bytes) {
+    size_t best = kNone;
+    for (size_t i = 0; i < blocks_.size(); ++i)
+      if (blocks_[i].free && blocks_[i].bytes >= bytes && (best == kNone || blocks_[i].bytes < blocks_[best].bytes))
+        best = i;
+    if (best == kNone) {
+      best = blocks_.size();
+      blocks_.push_back({pages(bytes), bytes, true});
+    }
+    blocks_[best].free = false;
+    return best;
+  }
+  void release(size_t block) { blocks_[block].free = true; }
+  void* address(size_t block) const { return blocks_[block].data.get(); }
+
+ private:
+  struct Block {
+    Pages data;
+    size_t bytes;
+    bool free;
+  };
+  std::vector<Block> blocks_;
+};
+
 // The function: values by graph entry, and primitives in execution order.
 class Plan {
  public:
-  Plan(const Graph& graph, std::vector<std::string>& constants) : graph_(graph), stream_(engine_) {
-    last_use_.assign(nodes().size(), 0);
-    for (size_t i = 0; i < nodes().size(); ++i)
-      for (size_t entry : nodes()[i].inputs) last_use_[entry] = i;
-    for (size_t head : graph_.heads()) last_use_[head] = SIZE_MAX;
+  Plan(const Graph& graph, std::vector<std::string>& constants)
+      : graph_(graph),
+        reader_(graph),
+        stream_(engine_),
+        constants_(graph.bytes()),
+        block_of_(graph.nodes().size(), kNone) {
     size_t constant = 0;
     for (size_t i = 0; i < nodes().size(); ++i) {
-      if (nodes()[i].dtype != "float32") throw std::runtime_error("oneDNN computes float32 here");
       const memory::desc desc = plain_desc(shape_of(i));
       switch (nodes()[i].kind) {
         case Graph::Kind::kInput:
@@ -82,9 +124,10 @@ class Plan {
           values_.push_back(memory(desc, engine_, constants[constant++].data()));
           break;
         case Graph::Kind::kKernel:
-          values_.push_back(kernel(nodes()[i], i));
+          values_.push_back(kernel(reader_.step_of(i)));
           if (onednn::dims_of(values_.back().get_desc()) != onednn::dims_of(desc))
             damaged("a kernel has another shape than its node");
+          release_after(i);
           break;
       }
     }
@@ -112,12 +155,31 @@ class Plan {
   const std::vector<Graph::Node>& nodes() const { return graph_.nodes(); }
   const Dims& shape_of(size_t node) const { return nodes()[node].shape; }
   bool is_constant(size_t node) const { return nodes()[node].kind == Graph::Kind::kConstant; }
-  static size_t input(const Graph::Node& node, size_t k) { return node.inputs.at(k); }
+
+  // Memory of a node, or with kNone of the step that is being made.
+  memory fresh(const memory::desc& desc, size_t node) {
+    const size_t block = blocks_.take(desc.get_size());
+    if (node == kNone)
+      of_step_.push_back(block);
+    else
+      block_of_[node] = block;
+    return {desc, engine_, blocks_.address(block)};
+  }
+  // What the step alone used, and values that it was the last to read.
+  void release_after(size_t index) {
+    for (size_t block : of_step_) blocks_.release(block);
+    of_step_.clear();
+    for (size_t read : nodes()[index].inputs)
+      if (reader_.last_use()[read] == index && block_of_[read] != kNone) {
+        blocks_.release(block_of_[read]);
+        block_of_[read] = kNone;
+      }
+  }
 
   // The value in the layout that a primitive prefers: constants are reordered once, now.
   memory laid_out(const memory& value, const memory::desc& wanted, bool once) {
     if (value.get_desc() == wanted) return value;
-    memory out(wanted, engine_);
+    memory out = once ? memory(wanted, engine_, constants_.take(wanted.get_size())) : fresh(wanted, kNone);
     dnnl::reorder copy(value, out);
     if (once) {
       copy.execute(stream_, {{DNNL_ARG_FROM, value}, {DNNL_ARG_TO, out}});
@@ -136,81 +198,38 @@ class Plan {
     return view;
   }
 
-  static bool eltwise(const Operator& op, dnnl::algorithm* algorithm, float* alpha, float* beta) {
-    using A = dnnl::algorithm;
-    static const std::pair<const char*, A> kKinds[] = {
-        {"nn.relu", A::eltwise_relu}, {"tanh", A::eltwise_tanh},    {"sigmoid", A::eltwise_logistic},
-        {"exp", A::eltwise_exp},      {"sqrt", A::eltwise_sqrt},    {"abs", A::eltwise_abs},
-        {"log", A::eltwise_log},      {"clip", A::eltwise_clip_v2}, {"nn.leaky_relu", A::eltwise_relu}};
-    *alpha = *beta = 0;
-    for (const auto& [name, kind] : kKinds)
-      if (op.name == name) {
-        *algorithm = kind;
-        if (op.name == "clip") *alpha = real(op.attrs, "a_min", 0), *beta = real(op.attrs, "a_max", 0);
-        if (op.name == "nn.leaky_relu") *alpha = real(op.attrs, "alpha", 0);
-        return true;
-      }
-    return false;
-  }
-
-  // The epilogue of a convolution or product in its composite: bias, sums, elementwise functions.
-  struct Tail {
-    dnnl::primitive_attr attr;
-    size_t bias = SIZE_MAX;
-    size_t sum = SIZE_MAX;  // index of a tensor to add, shaped like the result
-    std::unordered_map<int, memory> arguments;
-  };
-  Tail tail_of(const Graph::Node& node, const std::vector<Operator>& chain, size_t next_input, const Dims& out,
-               size_t channel) {
-    Tail tail;
+  // The attributes of a primitive with post-ops; their operands join `arguments`.
+  dnnl::primitive_attr attributes(const Step& step, std::unordered_map<int, memory>* arguments) {
     dnnl::post_ops post;
-    for (size_t k = 1; k < chain.size(); ++k) {
-      dnnl::algorithm kind{};
-      float alpha = 0, beta = 0;
-      if (eltwise(chain[k], &kind, &alpha, &beta)) {
-        onednn::append_eltwise(&post, kind, alpha, beta);
-        continue;
+    for (const PostOp& op : step.tail) {
+      switch (op.kind) {
+        case PostOp::Kind::kEltwise:
+          onednn::append_eltwise(&post, op.function.cpp(), op.alpha, op.beta);
+          break;
+        case PostOp::Kind::kSum:
+          post.append_sum(1.0f);
+          break;
+        case PostOp::Kind::kBinaryAdd:
+          (*arguments)[DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1] =
+              seen_as(values_[op.operand], plain_desc(op.seen), is_constant(op.operand));
+          post.append_binary(dnnl::algorithm::binary_add, plain_desc(op.seen));
+          break;
       }
-      if (chain[k].name != "add" && chain[k].name != "nn.bias_add")
-        throw std::runtime_error("oneDNN has no '" + chain[k].name + "' behind a convolution or a product");
-      const size_t operand = input(node, next_input++);
-      const Dims dims = shape_of(operand);
-      int64_t count = 1;
-      for (int64_t d : dims) count *= d;
-      Dims seen(out.size(), 1), of_channels(out.size(), 1);
-      of_channels[channel] = out[channel];
-      if (chain[k].name == "nn.bias_add")
-        seen[channel] = count;
-      else if (dims.size() > out.size())
-        damaged("an addend has more dimensions than what it is added to");
-      else
-        std::copy(dims.begin(), dims.end(), seen.end() - static_cast<std::ptrdiff_t>(dims.size()));
-      if (k == 1 && seen == of_channels && is_constant(operand)) {
-        tail.bias = operand;
-        continue;
-      }
-      // oneDNN's fast convolutions can accumulate into the result's memory; other post-op operands are slow.
-      if (seen == out && tail.sum == SIZE_MAX) {
-        tail.sum = operand;
-        post.append_sum(1.0f);
-        continue;
-      }
-      const memory value = seen_as(values_[operand], plain_desc(seen), is_constant(operand));
-      tail.arguments[DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1] = value;
-      post.append_binary(dnnl::algorithm::binary_add, plain_desc(seen));
     }
-    tail.attr.set_post_ops(post);
-    return tail;
+    dnnl::primitive_attr attr;
+    attr.set_post_ops(post);
+    return attr;
   }
 
   // The result's memory, initialised with the addend: that value's own memory if nothing reads it later.
-  memory result_of(const memory::desc& desc, size_t sum, size_t index) {
-    if (sum == SIZE_MAX) return {desc, engine_};
-    const std::vector<size_t>& reads = nodes()[index].inputs;
-    const bool own = nodes()[sum].kind == Graph::Kind::kKernel && std::count(reads.begin(), reads.end(), sum) == 1;
-    if (own && last_use_[sum] == index && values_[sum].get_desc() == desc) return values_[sum];
-    memory out(desc, engine_);
-    run_.push_back({dnnl::reorder(values_[sum], out), {{DNNL_ARG_FROM, values_[sum]}, {DNNL_ARG_TO, out}}});
+  memory result_of(const memory::desc& desc, const Step& step) {
+    if (step.sum == kNone) return fresh(desc, step.node);
+    if (step.sum_may_be_written && values_[step.sum].get_desc() == desc) {
+      std::swap(block_of_[step.node], block_of_[step.sum]);
+      return values_[step.sum];
+    }
+    memory out = fresh(desc, step.node);
+    run_.push_back({dnnl::reorder(values_[step.sum], out), {{DNNL_ARG_FROM, values_[step.sum]}, {DNNL_ARG_TO, out}}});
     return out;
   }
 
@@ -220,126 +239,86 @@ class Plan {
     return out;
   }
 
-  memory kernel(const Graph::Node& node, size_t index);
-  memory convolution(const Graph::Node& node, size_t index, const std::vector<Operator>& chain);
-  memory product(const Graph::Node& node, size_t index, const std::vector<Operator>& chain);
-  memory pooling(const Graph::Node& node, size_t index, const Operator& op);
-  memory binary(const Graph::Node& node, size_t index, dnnl::algorithm kind);
+  memory kernel(const Step& step);
+  memory convolution(const Step& step);
+  memory product(const Step& step);
+  memory binary(const Step& step);
 
   const Graph& graph_;
+  const onednn::StepReader reader_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_;
+  Blocks blocks_;
+  Constants constants_;
+  std::vector<size_t> block_of_, of_step_;  // block_of_: by node
   std::vector<memory> values_, outputs_;
   std::vector<std::pair<memory, memory>> views_;  // views with the memory they refer to
-  std::vector<size_t> last_use_;                  // by node: the last kernel that reads it
   std::vector<std::pair<dnnl::primitive, std::unordered_map<int, memory>>> run_;
 };
 
-memory Plan::kernel(const Graph::Node& node, size_t index) {
-  const std::vector<Operator> chain = tilewright::plugins::operators_of(*node.json);
-  if (chain.empty()) damaged("a kernel has no operator");
-  const std::string& name = chain[0].name;
-  if (name == "nn.conv2d") return convolution(node, index, chain);
-  if (name == "nn.dense") return product(node, index, chain);
-  if (name == "nn.max_pool2d" || name == "nn.avg_pool2d" || name == "nn.global_avg_pool2d")
-    return pooling(node, index, chain[0]);
-  if (name == "add") return binary(node, index, dnnl::algorithm::binary_add);
-  if (name == "multiply") return binary(node, index, dnnl::algorithm::binary_mul);
-  const memory& from = values_[input(node, 0)];
+memory Plan::kernel(const Step& step) {
+  const memory& from = values_[step.data];
   const memory::desc desc = from.get_desc();
-  if (name == "nn.softmax") {
-    const int64_t rank = static_cast<int64_t>(onednn::dims_of(desc).size());
-    const int64_t axis = integers(chain[0].attrs, "axis", {-1}, -rank).at(0);
-    const auto made = onednn::softmax(engine_, desc, static_cast<int>(axis < 0 ? axis + rank : axis));
-    return emit(dnnl::softmax_forward(made), {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(desc, engine_)}});
+  switch (step.kind) {
+    case Step::Kind::kConvolution:
+      return convolution(step);
+    case Step::Kind::kProduct:
+      return product(step);
+    case Step::Kind::kBinary:
+      return binary(step);
+    case Step::Kind::kPool: {
+      const auto made =
+          onednn::pooling(engine_, step.algorithm.cpp(), desc, any_desc(step.out), step.window, step.slide);
+      return emit(dnnl::pooling_forward(made),
+                  {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, fresh(made.dst_desc(), step.node)}});
+    }
+    case Step::Kind::kSoftmax:
+      return emit(dnnl::softmax_forward(onednn::softmax(engine_, desc, step.axis)),
+                  {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, fresh(desc, step.node)}});
+    case Step::Kind::kEltwise:
+      break;
   }
-  dnnl::algorithm kind{};
-  float alpha = 0, beta = 0;
-  if (!eltwise(chain[0], &kind, &alpha, &beta)) throw std::runtime_error("oneDNN has no '" + name + "' here");
-  return emit(dnnl::eltwise_forward(onednn::eltwise(engine_, kind, desc, alpha, beta)),
-              {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(desc, engine_)}});
+  return emit(dnnl::eltwise_forward(onednn::eltwise(engine_, step.algorithm.cpp(), desc, step.alpha, step.beta)),
+              {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, fresh(desc, step.node)}});
 }
 
-memory Plan::convolution(const Graph::Node& node, size_t index, const std::vector<Operator>& chain) {
-  const Json& attrs = chain[0].attrs;
-  const size_t data = input(node, 0), weight = input(node, 1);
-  const Dims in = shape_of(data), kernel = shape_of(weight), out = shape_of(index);
-  if (in.size() != 4 || kernel.size() != 4 || out.size() != 4) damaged("a convolution is of four dimensions");
-  const int64_t groups = bounded(integers(attrs, "groups", {1}).at(0), 1);
-  const Dims strides = two(integers(attrs, "strides", {}, 1), 1);
-  Dims dilation = two(integers(attrs, "dilation", {}, 1), 1);
-  for (int64_t& d : dilation) d -= 1;  // oneDNN counts the gaps between taps
-  const auto [before, after] = padding(integers(attrs, "padding"));
-  const Dims weights = groups == 1 ? kernel : Dims{groups, kernel[0] / groups, kernel[1], kernel[2], kernel[3]};
-  Tail tail = tail_of(node, chain, 2, out, 1);
-  const memory::desc bias = any_desc({out[1]});
-  const auto made =
-      onednn::convolution(engine_, any_desc(in), any_desc(weights), tail.bias == SIZE_MAX ? nullptr : &bias,
-                          any_desc(out), {strides, dilation, before, after}, tail.attr);
-  std::unordered_map<int, memory> arguments = std::move(tail.arguments);
-  arguments[DNNL_ARG_SRC] = laid_out(values_[data], made.src_desc(), is_constant(data));
-  const bool fixed = is_constant(weight);
-  arguments[DNNL_ARG_WEIGHTS] = laid_out(
-      groups == 1 ? values_[weight] : seen_as(values_[weight], plain_desc(weights), fixed), made.weights_desc(), fixed);
-  if (tail.bias != SIZE_MAX) arguments[DNNL_ARG_BIAS] = seen_as(values_[tail.bias], plain_desc({out[1]}), true);
-  arguments[DNNL_ARG_DST] = result_of(made.dst_desc(), tail.sum, index);
+memory Plan::convolution(const Step& step) {
+  std::unordered_map<int, memory> arguments;
+  const dnnl::primitive_attr attr = attributes(step, &arguments);
+  const memory::desc bias = any_desc({step.out[1]});
+  const auto made = onednn::convolution(engine_, any_desc(step.in), any_desc(step.weights),
+                                        step.bias == kNone ? nullptr : &bias, any_desc(step.out), step.slide, attr);
+  arguments[DNNL_ARG_SRC] = laid_out(values_[step.data], made.src_desc(), is_constant(step.data));
+  const bool fixed = is_constant(step.other);
+  const memory weights =
+      step.weights.size() == 4 ? values_[step.other] : seen_as(values_[step.other], plain_desc(step.weights), fixed);
+  arguments[DNNL_ARG_WEIGHTS] = laid_out(weights, made.weights_desc(), fixed);
+  if (step.bias != kNone) arguments[DNNL_ARG_BIAS] = seen_as(values_[step.bias], plain_desc({step.out[1]}), true);
+  arguments[DNNL_ARG_DST] = result_of(made.dst_desc(), step);
   return emit(dnnl::convolution_forward(made), std::move(arguments));
 }
 
-memory Plan::product(const Graph::Node& node, size_t index, const std::vector<Operator>& chain) {
-  const size_t data = input(node, 0), weight = input(node, 1);
-  const Dims in = shape_of(data), kernel = shape_of(weight), out = shape_of(index);
-  if (out.size() != 2) damaged("a product is a matrix");
-  Tail tail = tail_of(node, chain, 2, out, 1);
-  const memory::desc bias = any_desc({out[1]});
-  const auto made = onednn::inner_product(engine_, any_desc(in), any_desc(kernel),
-                                          tail.bias == SIZE_MAX ? nullptr : &bias, any_desc(out), tail.attr);
-  std::unordered_map<int, memory> arguments = std::move(tail.arguments);
-  arguments[DNNL_ARG_SRC] = laid_out(values_[data], made.src_desc(), is_constant(data));
-  arguments[DNNL_ARG_WEIGHTS] = laid_out(values_[weight], made.weights_desc(), is_constant(weight));
-  if (tail.bias != SIZE_MAX) arguments[DNNL_ARG_BIAS] = seen_as(values_[tail.bias], plain_desc({out[1]}), true);
-  arguments[DNNL_ARG_DST] = result_of(made.dst_desc(), tail.sum, index);
+memory Plan::product(const Step& step) {
+  std::unordered_map<int, memory> arguments;
+  const dnnl::primitive_attr attr = attributes(step, &arguments);
+  const memory::desc bias = any_desc({step.out[1]});
+  const auto made = onednn::inner_product(engine_, any_desc(step.in), any_desc(step.weights),
+                                          step.bias == kNone ? nullptr : &bias, any_desc(step.out), attr);
+  arguments[DNNL_ARG_SRC] = laid_out(values_[step.data], made.src_desc(), is_constant(step.data));
+  arguments[DNNL_ARG_WEIGHTS] = laid_out(values_[step.other], made.weights_desc(), is_constant(step.other));
+  if (step.bias != kNone) arguments[DNNL_ARG_BIAS] = seen_as(values_[step.bias], plain_desc({step.out[1]}), true);
+  arguments[DNNL_ARG_DST] = result_of(made.dst_desc(), step);
   return emit(dnnl::inner_product_forward(made), std::move(arguments));
 }
 
-memory Plan::pooling(const Graph::Node& node, size_t index, const Operator& op) {
-  const memory& from = values_[input(node, 0)];
-  const Dims in = shape_of(input(node, 0)), out = shape_of(index);
-  if (in.size() != 4 || out.size() != 4) damaged("a pool is of four dimensions");
-  const bool global = op.name == "nn.global_avg_pool2d";
-  const Dims window = global ? Dims{in[2], in[3]} : two(integers(op.attrs, "pool_size", {}, 1), 1);
-  const Dims strides = global ? Dims{1, 1} : two(integers(op.attrs, "strides", {}, 1), 1);
-  auto [before, after] = padding(integers(op.attrs, "padding"));
-  for (size_t d = 0; d < 2; ++d)  // additional padding for ceil_mode
-    after[d] = std::max(after[d], (out[d + 2] - 1) * strides[d] + window[d] - in[d + 2] - before[d]);
-  const auto kind = op.name == "nn.max_pool2d" ? dnnl::algorithm::pooling_max
-                    : tilewright::plugins::is_true(op.attrs, "count_include_pad")
-                        ? dnnl::algorithm::pooling_avg_include_padding
-                        : dnnl::algorithm::pooling_avg_exclude_padding;
-  const auto made =
-      onednn::pooling(engine_, kind, from.get_desc(), any_desc(out), window, {strides, Dims(2, 0), before, after});
-  return emit(dnnl::pooling_forward(made), {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(made.dst_desc(), engine_)}});
-}
-
-memory Plan::binary(const Graph::Node& node, size_t index, dnnl::algorithm kind) {
-  const Dims out = shape_of(index);
-  size_t left = input(node, 0), right = input(node, 1);
-  if (shape_of(left) != out) std::swap(left, right);
-  if (shape_of(left) != out) throw std::runtime_error("oneDNN broadcasts one operand only");
-  const Dims dims = shape_of(right);
-  const memory from = values_[left];
-  memory other = values_[right];
-  if (dims == out) {
-    other = laid_out(other, from.get_desc(), is_constant(right));
-  } else {
-    if (dims.size() > out.size()) damaged("an operand has more dimensions than the result");
-    Dims seen(out.size(), 1);
-    std::copy(dims.begin(), dims.end(), seen.end() - static_cast<std::ptrdiff_t>(dims.size()));
-    other = seen_as(other, plain_desc(seen), is_constant(right));
-  }
-  const auto made = onednn::binary(engine_, kind, from.get_desc(), other.get_desc(), from.get_desc());
+memory Plan::binary(const Step& step) {
+  const memory from = values_[step.data];
+  const bool fixed = is_constant(step.other);
+  const memory other = shape_of(step.other) == step.out ? laid_out(values_[step.other], from.get_desc(), fixed)
+                                                        : seen_as(values_[step.other], plain_desc(step.weights), fixed);
+  const auto made = onednn::binary(engine_, step.algorithm.cpp(), from.get_desc(), other.get_desc(), from.get_desc());
   return emit(dnnl::binary(made),
-              {{DNNL_ARG_SRC_0, from}, {DNNL_ARG_SRC_1, other}, {DNNL_ARG_DST, memory(from.get_desc(), engine_)}});
+              {{DNNL_ARG_SRC_0, from}, {DNNL_ARG_SRC_1, other}, {DNNL_ARG_DST, fresh(from.get_desc(), step.node)}});
 }
 
 }  // namespace
@@ -347,7 +326,11 @@ memory Plan::binary(const Graph::Node& node, size_t index, dnnl::algorithm kind)
 extern "C" {
 
 __attribute__((visibility("default"))) const tw_external_codegen* tw_compiler_plugin(uint64_t* count) {
-  return tilewright::plugins::graph_codegen<Plan>("dnnl", count);
+  static const tilewright::ExternalCodegen as_json = tilewright::plugins::graph_codegen<Plan>("dnnl");
+  static const tilewright::ExternalCodegen as_source = onednn::source_codegen("dnnl_c_src", as_json);
+  static const tw_external_codegen list[] = {as_json.as_c(), as_source.as_c()};
+  *count = std::size(list);
+  return list;
 }
 
 __attribute__((visibility("default"))) int32_t tw_runtime_plugin(void) {

@@ -45,24 +45,19 @@ class GraphModule : public ModuleKind {
   const std::shared_ptr<Shared> shared_;
 };
 
-// Implements tw_compiler_plugin for the code generator `name`.
+// The code generator `name`.
 template <class Plan>
-const tw_external_codegen* graph_codegen(const char* name, uint64_t* count) {
-  static const ExternalCodegen generator = [&] {
-    ExternalCodegen g;
-    g.name = name;
-    g.generate = [type_key = std::string(name) + "_json"](const std::string& symbol, const std::string& graph,
-                                                          const std::vector<DLTensor>& constants) {
-      std::string written = write_record(record_of(symbol, graph, constants));
-      // Constructs the plan once, so that unsupported graphs fail at compile time and not at the user's run.
-      const GraphModule<Plan> tried(type_key, written);
-      return std::pair(type_key, std::move(written));
-    };
-    return g;
-  }();
-  static const tw_external_codegen list[] = {generator.as_c()};
-  *count = 1;
-  return list;
+ExternalCodegen graph_codegen(const std::string& name) {
+  ExternalCodegen g;
+  g.name = name;
+  g.generate = [type_key = name + "_json"](const std::string& symbol, const std::string& graph,
+                                           const std::vector<DLTensor>& constants) {
+    std::string written = write_record(record_of(symbol, graph, constants));
+    // Constructs the plan once, so that unsupported graphs fail at compile time and not at the user's run.
+    const GraphModule<Plan> tried(type_key, written);
+    return std::pair(type_key, std::move(written));
+  };
+  return g;
 }
 
 // Implements tw_runtime_plugin: registers the loader of its modules. Returns 0 or an error number.

@@ -16,14 +16,30 @@ struct ModuleRecord {
   std::vector<std::string> constants;
 };
 
+inline void append_number(std::string* out, uint64_t n) {
+  for (size_t i = 0; i < 8; ++i) out->push_back(static_cast<char>(n >> (8 * i) & 0xff));
+}
+inline void append_text(std::string* out, const std::string& text) {
+  append_number(out, text.size());
+  *out += text;
+}
+
 inline std::string write_record(const ModuleRecord& record) {
   std::string out;
-  auto text = [&](const std::string& s) {
-    for (size_t i = 0, n = s.size(); i < 8; ++i) out.push_back(static_cast<char>(n >> (8 * i) & 0xff));
-    out += s;
-  };
-  text(record.symbol), text(record.graph);
-  for (const std::string& bytes : record.constants) text(bytes);
+  append_text(&out, record.symbol), append_text(&out, record.graph);
+  for (const std::string& bytes : record.constants) append_text(&out, bytes);
+  return out;
+}
+
+// A module of C source (docs/external-codegen.md): its functions, and the names of the constants that it wants.
+inline std::string write_source_record(const std::string& code, const std::vector<std::string>& functions,
+                                       const std::vector<std::string>& constants) {
+  std::string out;
+  append_text(&out, code), append_text(&out, "c");
+  for (const auto* names : {&functions, &constants}) {
+    append_number(&out, names->size());
+    for (const std::string& name : *names) append_text(&out, name);
+  }
   return out;
 }
 

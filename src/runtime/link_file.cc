@@ -27,6 +27,9 @@ namespace {
 // (IR or bitcode, library to write): registered by the compiler if it is loaded; otherwise clang is used.
 constexpr const char* kLinkIr = "runtime.module.link_ir";
 
+// The file of a program's output, in its folder.
+constexpr const char* kSaid = "/said";
+
 // Without <filesystem> and streams, which would double the runtime's size.
 std::vector<std::string> entries_of(const std::string& folder) {
   std::vector<std::string> names;
@@ -100,7 +103,7 @@ Result<std::shared_ptr<Module>> load_named(const std::string& file, const std::s
 }  // namespace
 
 Status run_program(const std::vector<std::string>& command, const std::string& folder) {
-  const std::string said = folder + "/said";
+  const std::string said = folder + kSaid;
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -132,6 +135,12 @@ Status run_c_compiler(const std::vector<std::string>& arguments, const std::stri
   std::vector<std::string> command = {compiler};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run_program(command, folder);
+}
+
+Result<std::string> ask_c_compiler(const std::vector<std::string>& arguments, const std::string& folder) {
+  TW_TRY_STATUS(run_c_compiler(arguments, folder));
+  const std::string answer = start_of(folder + kSaid, 4000);
+  return answer.substr(0, answer.find('\n'));
 }
 
 Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::string& form) {

@@ -29,5 +29,7 @@ Status run_program(const std::vector<std::string>& command, const std::string& f
 // Runs the system's C compiler ($CC, or the first of gcc, clang, cc) and waits; `folder` is for its output. Error:
 // LinkFailed, with the output.
 Status run_c_compiler(const std::vector<std::string>& arguments, const std::string& folder);
+// The first line that it prints, of up to 4,000 characters.
+Result<std::string> ask_c_compiler(const std::vector<std::string>& arguments, const std::string& folder);
 
 }  // namespace tilewright::runtime

@@ -22,6 +22,7 @@ _FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "tir.HoistIfThenElse": {"support_block_scope_hosting": (bool, int)},
     "tir.HoistExpression": {"hoisted_conditionals": int, "hoisted_let_bindings": int},
     "tir.InjectDoubleBuffer": {"split_loop": int},
+    "relay.ext.dnnl.options": {"codegen": str},
     "relay.ext.tensorrt.options": {"tensorrt_version": (list, tuple), "use_implicit_batch": bool, "max_workspace_size": int,
                                    "remove_no_mac_subgraphs": bool, "use_fp16": bool, "use_uint8": bool},
     "relay.ext.cmsisnn.options": {"mcpu": str, "mattr": str},

@@ -384,7 +384,8 @@ Status move_into_place(const LinkFolder& place, const std::string& path) {
 }  // namespace
 
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
-                   const WeightPieces* params, const std::function<void()>& params_written) {
+                   const WeightPieces* params, const std::function<void()>& params_written,
+                   std::span<const std::string> libraries) {
   if (is_bare_metal(target))
     return Diagnostic(ErrorCode::kLinkFailed,
                       format("'{}' has no operating system that would load a shared library", target.mtriple), path,
@@ -401,6 +402,7 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
   }
   for (const auto& [library, functions] : needed)
     place.files.push_back(TW_TRY(library_stub(library, functions, target, place.folder.path(), path)));
+  place.files.insert(place.files.end(), libraries.begin(), libraries.end());
   std::vector<std::string> arguments = {
       "ld.lld", "-shared",         "--hash-style=gnu",       "-znoexecstack", "-zrelro",
       "-znow",  "--build-id=none", "--no-undefined-version", "--threads=1",   "--no-allow-shlib-undefined"};

@@ -25,6 +25,16 @@ std::string_view included(std::string_view line) {
   return close == std::string_view::npos ? std::string_view() : line.substr(open + 1, close - open - 1);
 }
 
+// The library named by a line `#pragma comment(lib, "NAME")`, or empty.
+std::string_view linked_library(std::string_view line) {
+  std::string words;
+  for (char c : line.substr(0, line.find('"')))
+    if (c != ' ' && c != '\t') words += c;
+  if (words != "#pragmacomment(lib,") return {};
+  const size_t open = line.find('"'), close = line.find('"', open + 1);
+  return close == std::string_view::npos ? std::string_view() : line.substr(open + 1, close - open - 1);
+}
+
 Result<std::string> compile_as(const CSource& source, bool cpp) {
   const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-external"));
   const std::string file = place.path() + (cpp ? "/external.cc" : "/external.c"), object = place.path() + "/external.o";
@@ -73,6 +83,29 @@ std::string with_classic_headers(const std::string& code) {
     const char* text = classic_header(included(line));
     out += text ? std::string_view(text) : line;
     at = end;
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> libraries_of(const CSource& source) {
+  std::vector<std::string> out;
+  const std::string& code = source.code;
+  for (size_t at = 0, end = 0; at < code.size(); at = end + 1) {
+    end = std::min(code.find('\n', at), code.size());
+    const std::string_view name = linked_library(std::string_view(code).substr(at, end - at));
+    if (name.empty()) continue;
+    const std::string file = format("lib{}.so", name);
+    const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-external"));
+    std::string found = TW_TRY(runtime::ask_c_compiler({"-print-file-name=" + file}, place.path()));
+    if (found == file || found.empty())
+      return Diagnostic(
+          ErrorCode::kLinkFailed,
+          format("the C source of '{}' needs {}, which the C compiler does not find",
+                 source.functions.empty() ? std::string("an external code generator") : source.functions[0], file),
+          {},
+          name == "dnnl" ? "install oneDNN (Debian's libdnnl-dev), or name its folder in LIBRARY_PATH"
+                         : "install it, or name its folder in LIBRARY_PATH");
+    out.push_back(std::move(found));
   }
   return out;
 }

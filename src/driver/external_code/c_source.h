@@ -32,6 +32,10 @@ std::string with_classic_headers(const std::string& code);
 // C++, as the classic stack's users expect. Error: LinkFailed, with the compiler's output.
 Result<std::string> compile_c_source(const CSource& source);
 
+// Files of the shared libraries that the source names, a line `#pragma comment(lib, "NAME")` for each, where the
+// system's C compiler finds them. Error: LinkFailed, naming a library that it does not find.
+Result<std::vector<std::string>> libraries_of(const CSource& source);
+
 // The machine of an object file ("x86-64"), or "no ELF machine".
 std::string object_machine(std::string_view object);
 

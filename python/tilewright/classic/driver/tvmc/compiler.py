@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -44,7 +45,7 @@ def compile_model(tvmc_model: Any, target: Any = "llvm", opt_level: int = 3, exe
         found = get_codegen_by_target(generator["name"])
         config |= {found["config_key"]: generator["opts"]} if found["config_key"] else {}
         with transform.PassContext(config=config):
-            module = found["pass_pipeline"](module, tvmc_model.params, mod_name=mod_name, **generator["opts"])
+            module = found["pass_pipeline"](module, tvmc_model.params, mod_name=mod_name, **_options_of(found, generator["opts"]))
     with records, transform.PassContext(opt_level=opt_level, config=config, disabled_pass=disabled, instruments=instruments):
         factory = relay.build(module, chosen, executor=executor or relay.backend.Executor("graph"), runtime=runtime or relay.backend.Runtime("cpp"),
                               params=tvmc_model.params, mod_name=mod_name, workspace_memory_pools=workspace_pools)
@@ -56,6 +57,13 @@ def compile_model(tvmc_model: Any, target: Any = "llvm", opt_level: int = 3, exe
         with open(f"{path}.{form}", "w", encoding="utf-8") as file:
             file.write(factory.optimized.astext() if form == "relay" else factory.get_lib().get_source(form))
     return TVMCPackage(path)
+
+
+def _options_of(generator: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that the partitioning takes itself, where the generator has all of them from the pass context."""
+    parameters = inspect.signature(generator["pass_pipeline"]).parameters
+    takes_all = not generator["config_key"] or any(p.kind == inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    return {name: value for name, value in options.items() if takes_all or name in parameters}
 
 
 def convert_graph_layout(mod: Any, desired_layout: str, ops: Sequence[str] | None = None) -> Any:

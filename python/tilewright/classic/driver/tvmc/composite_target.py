@@ -10,7 +10,7 @@ from .common import TVMCException
 
 # By the name on the command line: the module of relay.op.contrib, and the PassContext option that has the generator's options.
 _GENERATORS = {"bnns": ("bnns", None), "cblas": ("cblas", None), "ccompiler": ("ccompiler", None), "cmsis-nn": ("cmsisnn", "relay.ext.cmsisnn.options"), "compute-library": ("arm_compute_lib", None),
-               "dnnl": ("dnnl", None), "ethos-n": ("ethosn", "relay.ext.ethos-n.options"), "ethos-u": ("ethosu", "relay.ext.ethos-u.options"),
+               "dnnl": ("dnnl", "relay.ext.dnnl.options"), "ethos-n": ("ethosn", "relay.ext.ethos-n.options"), "ethos-u": ("ethosu", "relay.ext.ethos-u.options"),
                "tensorrt": ("tensorrt", "relay.ext.tensorrt.options"), "vitis-ai": ("vitis_ai", None)}
 
 

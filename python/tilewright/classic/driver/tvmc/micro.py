@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import pathlib
 import shutil
 from typing import Any
 
 from ...micro import GeneratedProject, Session, TemplateProject, get_microtvm_template_projects
 from ...micro.project_api.client import ProjectAPIErrorBase
 from ...micro.project_api.server import ServerError
+from ...micro.session import create_local_graph_executor
+from ...runtime import load_param_dict
 from ...runtime.executor import AotModule
 from .common import TVMCException
 
@@ -70,14 +73,31 @@ def run_micro(args: argparse.Namespace) -> None:
     _guarded(project.build if args.subcommand == "build" else project.flash)
 
 
+def _executor(session: Session, model: pathlib.Path) -> tuple[Any, dict[str, Any], dict[str, str], bool]:
+    """The project's model on the device: a program, or a graph that this side walks (the last is True), whose weights are set; and the shapes and
+    dtypes of its inputs."""
+    graphs = sorted(model.glob("executor-config/graph/*.graph"))
+    if not graphs:
+        program = AotModule(session.create_aot_executor())
+        return (program, *program.get_input_info(), False)
+    graph = create_local_graph_executor(graphs[0].read_text(encoding="utf-8"), session.get_system_lib(), session.device)
+    file = model / "parameters" / f"{graphs[0].stem}.params"
+    weights = load_param_dict(file.read_bytes()) if file.exists() else {}
+    graph.set_input(**weights)
+    inputs = [info for info in graph.get_input_info() if info[0] not in weights]
+    return graph, {name: tuple(shape) for name, shape, _ in inputs}, {name: dtype for name, _, dtype in inputs}, True
+
+
 def run_on_device(project_dir: str, make_inputs: Any, benchmark: bool, repeat: int, number: int) -> tuple[dict[str, Any], Any]:
     """The outputs by name, and the times. make_inputs returns inputs for given shapes and dtypes by name. Errors: TVMCException."""
     project = _guarded(lambda: GeneratedProject.from_directory(project_dir))
 
     def run() -> tuple[dict[str, Any], Any]:
         with Session(project.transport()) as session:
-            module = AotModule(session.create_aot_executor())
-            module.set_input(**make_inputs(*module.get_input_info()))
+            module, shapes, dtypes, walked = _executor(session, pathlib.Path(project_dir, "model"))
+            if walked and benchmark:
+                raise TVMCException("a graph that is walked from here has no time of its own: compile with --executor aot to measure on the device")
+            module.set_input(**make_inputs(shapes, dtypes))
             module.run()
             times = module.module.time_evaluator("run", session.device, number, repeat)() if benchmark else None
             return {f"output_{i}": module.get_output(i).numpy() for i in range(module.get_num_outputs())}, times

@@ -3,13 +3,15 @@
 codegen.md)."""
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from ..... import _core
-from ....registry import register_func, registered_in_python
+from ....registry import register_for_objects, registered_in_python
 from ....runtime.module import KERNEL_LIBRARIES, CSourceModule, Module, create_module, kernel_library, load_plugin
 from ....runtime.ndarray import as_array
+from ....transform import PassContext
 
 _PREFIX = "relay.ext."
 _HOOKS = (".constant_updater", ".optimize")  # suffixes of a generator's registered name
@@ -61,9 +63,8 @@ def add_generators(options: Any, module: Any) -> None:
 
 
     for name in sorted(_compilers(module) & set(KERNEL_LIBRARIES.values())):
-        if _PREFIX + name not in registered:
+        if _PREFIX + name not in registered:  # its library was not there when this module was imported
             options.load_plugin(kernel_library(name))
-            load_plugin(kernel_library(name))
 
 
 def optimized(module: Any) -> Any:
@@ -83,6 +84,20 @@ def own(name: str) -> Callable[[Any], Module]:
     return generate
 
 
+def kernel_generator(name: str) -> Callable[[Any], Module]:
+    """A code generator in libtilewright_<name>.so: function -> module. With the option relay.ext.<name>.options={"codegen": "c_src"} of the
+    PassContext it makes C source."""
+    def generate(function: Any) -> Module:
+        options = PassContext.current().config.get(f"{_PREFIX}{name}.options") or {}
+        variant = {"json": name, "c_src": f"{name}_c_src"}.get(kind := str(options.get("codegen", "json")))
+        if variant is None:
+            raise ValueError(f"relay.ext.{name}.options: the codegen is json or c_src, not {kind!r}")
+        load_plugin(kernel_library(name))
+        key, data, constants = _core.generate_external(variant, symbol_of(function), function, kernel_library(name))
+        return CSourceModule.from_bytes(data) if key == "c" else Module(_core.load_module_binary(key, data))
+    return generate
+
+
 def module_of_bytes(key: str, data: bytes, symbol: str, constants: list[str]) -> Module:
     """The module in serialised form: it records its symbol and constants, and is loaded with the library."""
     if key == "c":
@@ -90,6 +105,9 @@ def module_of_bytes(key: str, data: bytes, symbol: str, constants: list[str]) ->
     return create_module(key, {"get_symbol": lambda: symbol, "get_const_vars": lambda: list(constants)}, data)
 
 
-register_func("relay.ext.ccompiler", own("ccompiler"), override=True)
+register_for_objects("relay.ext.ccompiler", own("ccompiler"))
+for _name in sorted(set(KERNEL_LIBRARIES.values())):
+    if os.path.exists(kernel_library(_name)):
+        register_for_objects(_PREFIX + _name, kernel_generator(_name))
 
 __all__ = ["add_generators", "module_of_bytes", "optimized", "own", "symbol_of"]
