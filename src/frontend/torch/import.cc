@@ -131,9 +131,7 @@ Value Importer::resolved(const Argument& a, const Scope& scope) {
   if (const Value* v = scope.find(a.text)) return now(*v);
   if (auto bad = unreadable_.find(a.text); bad != unreadable_.end())
     refuse(ErrorCode::kUnsupportedModel, bad->second, "",
-           "export the model again, with PyTorch 2.8 or newer; run_decompositions() takes apart weights of a class of "
-           "their "
-           "own");
+           "export it again, with PyTorch 2.8 or newer; run_decompositions() takes apart weights of own classes");
   refuse(ErrorCode::kMalformedModel, format("the graph reads '{}', which nothing makes", a.text));
 }
 

@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalisations.
+#include "frontend/onnx/converters/norm.h"
+
 #include "base/format.h"
-#include "frontend/onnx/convert.h"
 
 namespace tilewright::onnx {
+
+Expr inverse_root(NodeContext& c, const Expr& power, double epsilon) {
+  return c.call("rsqrt", {c.add(power, c.scalar_like(epsilon, power))});
+}
+
+RootMeanSquare root_mean_square_norm(NodeContext& c, const Expr& x, int64_t axis, const Expr& gamma, double epsilon) {
+  const DataType wide = c.dtype(x) == kFloat64 ? kFloat64 : kFloat32;
+  const Expr value = c.cast(x, wide);
+  std::vector<int64_t> axes;
+  for (int64_t i = axis; i < c.rank(x); ++i) axes.push_back(i);
+  const Expr inverse = inverse_root(c, c.reduce("mean", c.mul(value, value), axes, true), epsilon);
+  return {c.mul(c.cast(c.mul(value, inverse), c.dtype(gamma)), gamma), inverse};
+}
+
 namespace {
 
 using Ints = std::vector<int64_t>;
@@ -32,7 +47,7 @@ Values batch_norm(NodeContext& c) {
   Expr batch_mean = c.reduce("mean", x, axes, false);
   Expr centered = c.sub(x, per_channel(c, batch_mean, c.rank(x)));
   Expr batch_var = c.reduce("mean", c.mul(centered, centered), axes, false);
-  Expr inverse = c.call("rsqrt", {c.add(batch_var, c.scalar_like(epsilon, batch_var))});
+  Expr inverse = inverse_root(c, batch_var, epsilon);
   // Scale and shift may have another type than the data; the result has that of the data.
   scale = c.cast(scale, c.dtype(x)), bias = c.cast(bias, c.dtype(x));
   Expr y = c.add(c.mul(centered, per_channel(c, c.mul(inverse, scale), c.rank(x))), per_channel(c, bias, c.rank(x)));
@@ -68,7 +83,7 @@ Values layer_norm(NodeContext& c) {
   Expr mean = c.reduce("mean", wide_x, axes, true);
   Expr centered = c.sub(wide_x, mean);
   Expr var = c.reduce("mean", c.mul(centered, centered), axes, true);
-  Expr inverse = c.call("rsqrt", {c.add(var, c.scalar_like(epsilon, var))});
+  Expr inverse = inverse_root(c, var, epsilon);
   Expr y = c.mul(c.cast(c.mul(centered, inverse), dtype), c.input(1));
   if (c.has(2)) y = c.add(y, c.input(2));
   const DataType kept = c.dtype_attr("stash_type", kFloat32);
@@ -76,17 +91,9 @@ Values layer_norm(NodeContext& c) {
 }
 
 Values rms_norm(NodeContext& c) {
-  Expr x = c.input(0);
-  int64_t rank = c.rank(x), axis = c.axis(c.int_attr("axis", -1), rank);
-  double epsilon = c.float_attr("epsilon", 1e-5f);
-  // The result has the scale's type.
-  DataType dtype = c.dtype(c.input(1)), wide = c.dtype(x) == kFloat64 ? kFloat64 : kFloat32;
-  Expr wide_x = c.cast(x, wide);
-  Ints axes;
-  for (int64_t i = axis; i < rank; ++i) axes.push_back(i);
-  Expr power = c.reduce("mean", c.mul(wide_x, wide_x), axes, true);
-  Expr inverse = c.call("rsqrt", {c.add(power, c.scalar_like(epsilon, power))});
-  return {c.mul(c.cast(c.mul(wide_x, inverse), dtype), c.input(1))};
+  const Expr x = c.input(0);
+  const int64_t axis = c.axis(c.int_attr("axis", -1), c.rank(x));
+  return {root_mean_square_norm(c, x, axis, c.input(1), c.float_attr("epsilon", 1e-5f)).y};
 }
 
 Values group_norm(NodeContext& c) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // com.microsoft: normalisation of a residual sum, which onnxruntime's optimiser makes of transformers.
 #include "frontend/onnx/converters/attention.h"
+#include "frontend/onnx/converters/norm.h"
 #include "frontend/onnx/converters/quant.h"
 
 namespace tilewright::onnx {
@@ -12,9 +13,6 @@ Expr skipped_sum(NodeContext& c, size_t bias) {
   return c.has(bias) ? c.add(sum, c.input(bias)) : sum;
 }
 
-Expr inverse_root(NodeContext& c, const Expr& power, double epsilon) {
-  return c.call("rsqrt", {c.add(power, c.scalar_like(epsilon, power))});
-}
 Expr mean_of_rows(NodeContext& c, const Expr& x) { return c.reduce("mean", x, {c.rank(x) - 1}, true); }
 
 Expr normalized_rows(NodeContext& c, const Expr& x, const Expr& gamma, const Expr& beta, double epsilon) {
@@ -38,19 +36,6 @@ Values skip_layer_norm(NodeContext& c) {
     out[2] = inverse_root(c, mean_of_rows(c, c.mul(centered, centered)), epsilon);
   }
   return out;
-}
-
-struct RootMeanSquare {
-  Expr y, inverse;
-};
-// RMS normalisation over the axes from `axis` on, in float32 or wider; the result has the type of gamma.
-RootMeanSquare root_mean_square_norm(NodeContext& c, const Expr& x, int64_t axis, const Expr& gamma, double epsilon) {
-  const DataType wide = c.dtype(x) == kFloat64 ? kFloat64 : kFloat32;
-  const Expr value = c.cast(x, wide);
-  std::vector<int64_t> axes;
-  for (int64_t i = axis; i < c.rank(x); ++i) axes.push_back(i);
-  const Expr inverse = inverse_root(c, c.reduce("mean", c.mul(value, value), axes, true), epsilon);
-  return {c.mul(c.cast(c.mul(value, inverse), c.dtype(gamma)), gamma), inverse};
 }
 
 Values skip_simplified_layer_norm(NodeContext& c) {

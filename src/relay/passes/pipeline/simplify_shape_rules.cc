@@ -300,7 +300,7 @@ Expr concrete(const Expr& e) {
 
 Expr summed_to(const Expr& e) {
   auto shape = static_shape(tensor_of(e).shape);
-  if (!shape) return {};
+  if (!shape || !static_shape(tensor_of(arg(e, 0)).shape)) return {};
   const std::vector<int32_t> sizes(shape->begin(), shape->end());
   Tensor data = Tensor::from<int32_t>(kInt32, {static_cast<int64_t>(sizes.size())}, sizes);
   return call("collapse_sum_to", {arg(e, 0), make_constant(std::move(data), e->span)},
