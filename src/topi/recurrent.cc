@@ -51,7 +51,7 @@ class Scan {
   Stmt emit() {
     const int64_t row_tiles = ceil_div(p_.batch, c_.rows), tail = p_.batch % c_.rows;
     const std::vector<int64_t> units{p_.directions, row_tiles, parallel_units_ ? groups_ : 1};
-    return parallel_for(context_, "unit", product(units), [&](PrimExpr unit) {
+    return parallel_for(context_, "unit", product(units), [&](const PrimExpr& unit) {
       return bind_all(unravel(unit, units), [&](Index at) {
         direction_ = at[0], sample_ = at[1] * int64_t{c_.rows}, group_ = at[2];
         auto samples = [&](int rows) {
@@ -103,18 +103,18 @@ class Scan {
         auto at = [&](const PrimExpr& unit, const PrimExpr& mask) {
           return f(unit + r * padded_, state_at(view, make_int(r), unit), mask);
         };
-        if (whole) rows.push_back(loop("unit", whole, [&](PrimExpr u) { return at(u * int64_t{v_}, {}); }));
+        if (whole) rows.push_back(loop("unit", whole, [&](const PrimExpr& u) { return at(u * int64_t{v_}, {}); }));
         if (p_.hidden % v_) rows.push_back(at(make_int(whole * v_), tail_mask(v_, p_.hidden % v_)));
       }
       return seq(std::move(rows));
     };
     auto read = [&](const View& from, const Buffer& to) {
-      return copy(from, [&](PrimExpr stack, PrimExpr at, PrimExpr mask) {
+      return copy(from, [&](const PrimExpr& stack, const PrimExpr& at, const PrimExpr& mask) {
         return store(to, ramp(stack, 1, v_), load(from.buffer, ramp(at, 1, v_), mask));
       });
     };
     auto write = [&](const Buffer& from, const PrimExpr& offset, const View& to) {
-      return copy(to, [&](PrimExpr stack, PrimExpr at, PrimExpr mask) {
+      return copy(to, [&](const PrimExpr& stack, const PrimExpr& at, const PrimExpr& mask) {
         return store(to.buffer, ramp(at, 1, v_), load(from, ramp(stack + offset, 1, v_)), mask);
       });
     };
@@ -122,11 +122,11 @@ class Scan {
     if (lstm()) body.push_back(read(o_.c0, cell_));
     auto steps = [&](const PrimExpr& count) {
       return seq({loop("s", make_int(0), count,
-                       [&](PrimExpr s) {
+                       [&](const PrimExpr& s) {
                          PrimExpr last = count - 1 - s, t = p_.directions == 2 ? s + direction_ * (last - s)
                                                             : p_.reverse       ? last
                                                                                : s;
-                         return bind("t", t, [&](PrimExpr time) { return step(s, time); });
+                         return bind("t", t, [&](const PrimExpr& time) { return step(s, time); });
                        }),
                   write(h_, floormod(count, 2) * states, o_.yh), lstm() ? write(cell_, make_int(0), o_.yc) : seq({})});
     };
@@ -135,10 +135,10 @@ class Scan {
     } else {
       PrimExpr given = load(o_.lengths.buffer, sample_ * o_.lengths.strides[0] + o_.lengths.offset);
       body.push_back(
-          bind("length", max(min(cast(kInt64, given), make_int(p_.steps)), make_int(0)), [&](PrimExpr length) {
+          bind("length", max(min(cast(kInt64, given), make_int(p_.steps)), make_int(0)), [&](const PrimExpr& length) {
             return seq(
-                {steps(length), loop("t", length, make_int(p_.steps), [&](PrimExpr t) {
-                   return along_row(v_, p_.hidden, 1, [&](PrimExpr unit, int lanes, const PrimExpr& mask) {
+                {steps(length), loop("t", length, make_int(p_.steps), [&](const PrimExpr& t) {
+                   return along_row(v_, p_.hidden, 1, [&](const PrimExpr& unit, int lanes, const PrimExpr& mask) {
                      return o_.y.store({t, direction_, sample_, unit}, make_const(p_.dtype.with_lanes(lanes), 0), mask);
                    });
                  })});
@@ -153,12 +153,12 @@ class Scan {
   // Iteration s, at time step t.
   Stmt step(const PrimExpr& s, const PrimExpr& t) {
     const int64_t states = rows_ * padded_;
-    return bind("now", floormod(s, 2) * states, [&](PrimExpr now) {
+    return bind("now", floormod(s, 2) * states, [&](const PrimExpr& now) {
       now_ = now, next_ = make_int(states) - now, time_ = t;
       return bind("gates_at",
                   t * o_.gates.strides[0] + sample_ * o_.gates.strides[1] + direction_ * (p_.gates() * p_.hidden) +
                       o_.gates.offset,
-                  [&](PrimExpr at) {
+                  [&](const PrimExpr& at) {
                     gates_at_ = at;
                     if (!p_.two_passes()) return pass(0, static_cast<int>(p_.gates()));
                     return seq({pass(0, 2), pass(2, 1)});
@@ -169,7 +169,7 @@ class Scan {
   // `count` gates from `first` on for all units (or this thread's group of units).
   Stmt pass(int64_t first, int count) {
     auto group = [&](const PrimExpr& g) {
-      return bind("group", g, [&](PrimExpr at) { return tile(at, first, count); });
+      return bind("group", g, [&](const PrimExpr& at) { return tile(at, first, count); });
     };
     return parallel_units_ ? group(group_) : loop("g", groups_, group);
   }
@@ -180,7 +180,7 @@ class Scan {
     RegisterTile acc(rows_, cols, vector_);
     PrimExpr origin =
         direction_ * per_direction + group * (p_.hidden * row_width) + (first * padded_ * p_.hidden + o_.r.offset);
-    return bind("r_at", origin, [&](PrimExpr r_at) {
+    return bind("r_at", origin, [&](const PrimExpr& r_at) {
       auto product_step = [&](const PrimExpr& k, int u) {
         return acc.step(
             [&](int r) {
@@ -203,7 +203,7 @@ class Scan {
       const bool prefetches =
           p_.packed && p_.steps == 1 &&
           p_.directions * per_direction * p_.dtype.bits / 8 > context_.target->machine.most_cached(false);
-      std::vector<Stmt> body{acc.clear(), loop("k", p_.hidden / unroll, [&](PrimExpr k) {
+      std::vector<Stmt> body{acc.clear(), loop("k", p_.hidden / unroll, [&](const PrimExpr& k) {
                                std::vector<Stmt> steps;
                                for (int u = 0; u < unroll; ++u) {
                                  if (prefetches)
@@ -223,7 +223,7 @@ class Scan {
         for (int b = 0; b < c_.blocks; ++b) {
           auto sum = [&](int gate) { return sums[static_cast<size_t>(r * cols + gate * c_.blocks + b)]; };
           PrimExpr unit = group * (int64_t{c_.blocks} * v_) + int64_t{b} * v_;
-          body.push_back(bind("unit", unit, [&](PrimExpr u) { return cell(r, b, u, first, sum); }));
+          body.push_back(bind("unit", unit, [&](const PrimExpr& u) { return cell(r, b, u, first, sum); }));
         }
       return acc.scope(seq(std::move(body)));
     });
