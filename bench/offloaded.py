@@ -67,10 +67,10 @@ def main() -> None:
         sys.exit(failed[0])
     times = {label: statistics.median(entry["min_ms"] for entry in entries) for label, entries in rounds.items()}
     peers = arguments.peers.split(",")
-    print(f"{arguments.name}, threads {arguments.threads}\n{'':14}{'ms':>9}{'rounds':>22}" + "".join(f"{'by ' + peer:>14}" for peer in peers) + f"{'error':>9}")
+    print(f"{arguments.name}, threads {arguments.threads}\n{'':14}{'ms':>9}{'rounds':>32}" + "".join(f"{'by ' + peer:>14}" for peer in peers) + f"{'error':>9}")
     for label, entries in rounds.items():
         each = " ".join(f"{entry['min_ms']:.1f}" for entry in entries)
-        print(f"{label:14}{times[label]:9.2f}{each:>22}" + "".join(f"{times[label] / times[peer]:14.3f}" for peer in peers) + f"{max(e['error'] for e in entries):9.3f}")
+        print(f"{label:14}{times[label]:9.2f}  {each:>30}" + "".join(f"{times[label] / times[peer]:14.3f}" for peer in peers) + f"{max(e['error'] for e in entries):9.3f}")
 
 
 if __name__ == "__main__":
