@@ -62,7 +62,8 @@ class OneDnn(unittest.TestCase):
             self.build(parts).export_library(path)
             script = (f"import numpy as np\nfrom tilewright import classic as tw\nfrom tilewright.classic.contrib import graph_executor\n"
                       f"g = graph_executor.GraphModule(tw.runtime.load_module({path!r})['default'](tw.cpu()))\n"
-                      f"g.run(x=np.zeros((1, 8, 14, 14), 'float32'))\nprint(g.get_output(0).numpy().sum())")
+                      f"g.run(x=np.zeros((1, 8, 14, 14), 'float32'))\nprint(g.get_output(0).numpy().sum())\n"
+                      f"del g\nassert 'libdnnl' in open('/proc/self/maps').read(), 'its threads go on'")
             self.assertAlmostEqual(float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout), 1, places=4)
 
     def test_random_networks_are_the_processors(self):

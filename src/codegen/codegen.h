@@ -95,7 +95,7 @@ Result<std::string> compile_llvm_text(const std::string& text, const Target& tar
 // Links objects into a shared library with the built-in linker, appends `params` if given (calling `params_written`
 // once the pieces are no longer needed), and seals the library (base/formats/seal.h). Works in a folder beside `path`
 // and renames, so that a failure leaves nothing behind. `libraries`: files of shared libraries that it needs when it is
-// loaded. Errors: CannotWrite, LinkFailed.
+// loaded; they and it are never unloaded. Errors: CannotWrite, LinkFailed.
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const WeightPieces* params = nullptr, const std::function<void()>& params_written = {},
                    std::span<const std::string> libraries = {});

@@ -406,6 +406,8 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
   std::vector<std::string> arguments = {
       "ld.lld", "-shared",         "--hash-style=gnu",       "-znoexecstack", "-zrelro",
       "-znow",  "--build-id=none", "--no-undefined-version", "--threads=1",   "--no-allow-shlib-undefined"};
+  // What another library started (threads of OpenMP, say) goes on behind the last use: it must not be unloaded.
+  if (!libraries.empty()) arguments.push_back("-znodelete");
   // A library's functions are its own, whatever libraries of the process define the same names for all.
   arguments.emplace_back("-Bsymbolic");
   if (needed.count(kLibstdcxx)) arguments.emplace_back("--eh-frame-hdr");  // needed to catch C++ exceptions
