@@ -18,6 +18,14 @@ from tilewright.classic.relay.op.contrib import cblas, dnnl
 from tilewright.classic.runtime.module import kernel_library
 
 
+def sum_in_a_process(path, shape, then=""):
+    """The sum of a library's result for zeros, by a process that loads nothing else, and goes on with `then`."""
+    script = (f"import numpy as np\nfrom tilewright import classic as tw\nfrom tilewright.classic.contrib import graph_executor\n"
+              f"g = graph_executor.GraphModule(tw.runtime.load_module({path!r})['default'](tw.cpu()))\n"
+              f"g.run(x=np.zeros({shape}, 'float32'))\nprint(g.get_output(0).numpy().sum())\n{then}")
+    return float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
+
+
 @unittest.skipUnless(os.path.exists(kernel_library("dnnl")), "built without oneDNN (libdnnl-dev)")
 class OneDnn(unittest.TestCase):
     codegen = "json"
@@ -60,11 +68,8 @@ class OneDnn(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:  # a process that knows nothing of oneDNN
             path = os.path.join(folder, "net.so")
             self.build(parts).export_library(path)
-            script = (f"import numpy as np\nfrom tilewright import classic as tw\nfrom tilewright.classic.contrib import graph_executor\n"
-                      f"g = graph_executor.GraphModule(tw.runtime.load_module({path!r})['default'](tw.cpu()))\n"
-                      f"g.run(x=np.zeros((1, 8, 14, 14), 'float32'))\nprint(g.get_output(0).numpy().sum())\n"
-                      f"del g\nassert 'libdnnl' in open('/proc/self/maps').read(), 'its threads go on'")
-            self.assertAlmostEqual(float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout), 1, places=4)
+            then = "del g\nassert 'libdnnl' in open('/proc/self/maps').read(), 'its threads go on'"
+            self.assertAlmostEqual(sum_in_a_process(path, (1, 8, 14, 14), then), 1, places=4)
 
     def test_random_networks_are_the_processors(self):
         choose = random.Random(11)
@@ -225,10 +230,7 @@ class Blas(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:  # a process that knows nothing of a BLAS
             path = os.path.join(folder, "net.so")
             relay.build(parts, "llvm").export_library(path)
-            script = (f"import numpy as np\nfrom tilewright import classic as tw\nfrom tilewright.classic.contrib import graph_executor\n"
-                      f"g = graph_executor.GraphModule(tw.runtime.load_module({path!r})['default'](tw.cpu()))\n"
-                      f"g.run(x=np.zeros((3, 12), 'float32'))\nprint(g.get_output(0).numpy().sum())")
-            self.assertAlmostEqual(float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout), 3, places=4)
+            self.assertAlmostEqual(sum_in_a_process(path, (3, 12)), 3, places=4)
 
     def test_random_products(self):
         choose = random.Random(3)

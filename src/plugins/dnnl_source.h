@@ -89,7 +89,10 @@ class SourceWriter {
 
   // The node's value with other sizes; the same where they are its own.
   std::string seen_as(size_t node, const Dims& seen) const {
-    if (shape_of(node) == seen) return value(node);
+    return shape_of(node) == seen ? value(node) : seen_anew(node, seen);
+  }
+  // Row major, too.
+  std::string seen_anew(size_t node, const Dims& seen) const {
     return "onednn_seen_as(net, " + value(node) + ", " + rank_and_sizes(shape_of(node)) + ", " + rank_and_sizes(seen) +
            ")";
   }
@@ -108,9 +111,8 @@ class SourceWriter {
           statement("onednn_then_sum(net, &" + name + ", " + value(op.operand) + ", " +
                     (step.sum_may_be_written ? "1" : "0") + ");");
           break;
-        case PostOp::Kind::kBinaryAdd:  // seen anew: row major
-          statement("onednn_then_add(net, &" + name + ", onednn_seen_as(net, " + value(op.operand) + ", " +
-                    rank_and_sizes(shape_of(op.operand)) + ", " + rank_and_sizes(op.seen) + "));");
+        case PostOp::Kind::kBinaryAdd:
+          statement("onednn_then_add(net, &" + name + ", " + seen_anew(op.operand, op.seen) + ");");
           break;
       }
     return name;
@@ -147,10 +149,7 @@ class SourceWriter {
         return;
       case Step::Kind::kBinary: {
         const bool same = shape_of(step.other) == step.out;
-        const std::string other = same ? value(step.other)
-                                       : "onednn_seen_as(net, " + value(step.other) + ", " +
-                                             rank_and_sizes(shape_of(step.other)) + ", " +
-                                             rank_and_sizes(step.weights) + ")";
+        const std::string other = same ? value(step.other) : seen_anew(step.other, step.weights);
         line(out + " = onednn_binary(net, " + kind + ", " + data + ", " + other + ", " + (same ? "1" : "0") + ");");
         return;
       }

@@ -8,13 +8,6 @@
 namespace tilewright::onnx {
 namespace {
 
-Attribute number(const char* name, int64_t value) {
-  Attribute a;
-  a.name = name;
-  a.kind = AttributeKind::kInt;
-  a.i = value;
-  return a;
-}
 Node blocked(const char* op, std::vector<std::string> in, std::string out, std::vector<Attribute> attributes = {}) {
   Node n;
   n.op_type = op;
@@ -37,7 +30,7 @@ Model chain(const std::vector<std::vector<int64_t>>& weights, int64_t channels) 
     m.graph.nodes.push_back(blocked("Conv", {from, w}, to));
     from = to;
   }
-  m.graph.nodes.push_back(blocked("ReorderOutput", {from}, "y", {number("channels", channels)}));
+  m.graph.nodes.push_back(blocked("ReorderOutput", {from}, "y", {int_attribute("channels", channels)}));
   auto info = [](const char* name, int64_t c) {
     ValueInfo v;
     v.name = name;
@@ -79,7 +72,7 @@ TEST(ChannelBlocks, WhereBothFitTheCallerDecides) {
 
 TEST(ChannelBlocks, WeightsThatDoNotFit) {
   Model m = chain({{16, 3, 3, 3}, {16, 16, 1, 1}}, 3);
-  m.graph.nodes[0].attributes.push_back(number(kChannelBlock, 24));
+  m.graph.nodes[0].attributes.push_back(int_attribute(kChannelBlock, 24));
   auto failed = import_onnx(m);
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().code, ErrorCode::kMalformedModel);

@@ -43,13 +43,6 @@ Node node(std::string op, std::vector<std::string> in, std::vector<std::string> 
   n.attributes = std::move(attributes);
   return n;
 }
-Attribute int_attribute(std::string name, int64_t value) {
-  Attribute a;
-  a.name = std::move(name);
-  a.kind = AttributeKind::kInt;
-  a.i = value;
-  return a;
-}
 Diagnostic error_of(const Model& m, const ImportOptions& options = {}) {
   auto r = import_onnx(m, options);
   EXPECT_FALSE(r.ok());

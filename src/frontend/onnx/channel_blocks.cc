@@ -75,11 +75,7 @@ Model with_channel_blocks(const Model& model, int64_t otherwise) {
   if (block == 0) return out;
   for (Node& n : out.graph.nodes) {
     if (n.domain != kBlockedDomain || n.find(kChannelBlock)) continue;
-    Attribute a;
-    a.name = kChannelBlock;
-    a.kind = AttributeKind::kInt;
-    a.i = block;
-    n.attributes.push_back(std::move(a));
+    n.attributes.push_back(int_attribute(kChannelBlock, block));
   }
   return out;
 }

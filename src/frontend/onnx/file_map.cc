@@ -55,7 +55,9 @@ void drop_pages(const SharedBytes& data) {
   const auto begin = reinterpret_cast<uintptr_t>(data.bytes.data()), end = begin + data.bytes.size();
   const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)), first = (begin + page - 1) / page * page,
                   last = end / page * page;
-  if (data.mapped && first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  constexpr size_t kWorthIt = 256 << 10;
+  if (data.mapped && data.bytes.size() >= kWorthIt && first < last)
+    ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 Result<SharedBytes> map_file(const std::string& path) {

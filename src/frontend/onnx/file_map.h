@@ -10,8 +10,8 @@ namespace tilewright::onnx {
 // The whole file, mapped. Errors: FileNotFound.
 Result<SharedBytes> map_file(const std::string& path);
 
-// Returns the whole pages of a mapped file to the system;
-// they can still be read, more slowly. No-op for other bytes.
+// Returns the whole pages of a mapped file to the system; they can still be read, more slowly. No-op for other bytes,
+// and for less than 256 KiB, which are not worth it.
 void drop_pages(const SharedBytes& data);
 
 // Maps `location` below `folder`: a relative path of plain components, no link anywhere on the way, a regular file with

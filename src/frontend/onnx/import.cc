@@ -50,8 +50,6 @@ bool takes_any_value(const Node& node) {
 
 void Importer::release_pages(const Tensor& weight) const {
   const std::span<const std::byte> bytes(weight.raw(), static_cast<size_t>(weight.bytes()));
-  constexpr size_t kWorthIt = 256 << 10;
-  if (bytes.size() < kWorthIt) return;
   const std::less_equal<const std::byte*> not_after;
   for (const SharedBytes& file : model_.files)
     if (not_after(file.bytes.data(), bytes.data()) &&

@@ -76,6 +76,13 @@ struct Attribute {
   std::vector<std::shared_ptr<const Graph>> graphs;  // kGraph: one
   std::vector<ValueType> types;                      // kType: one
 };
+inline Attribute int_attribute(std::string name, int64_t value) {
+  Attribute a;
+  a.name = std::move(name);
+  a.kind = AttributeKind::kInt;
+  a.i = value;
+  return a;
+}
 
 struct Node {
   std::string name, op_type, domain, overload;

@@ -210,7 +210,7 @@ Tensor from_bytes(DataType dtype, const std::vector<int64_t>& dims, const Shared
   if (aligned && clean && data.owner && expected > 0) return Tensor::view(dtype, dims, data.bytes.data(), data.owner);
   Tensor t(dtype, dims);
   if (expected > 0) std::memcpy(t.mutable_raw(), data.bytes.data(), expected);
-  if (expected >= (256 << 10)) drop_pages(data);  // copied: without this a large model would occupy its size twice
+  drop_pages(data);  // copied: without this a large model would occupy its size twice
   if (!clean)
     for (auto& b : t.as_mutable<uint8_t>()) b = b != 0;
   return t;

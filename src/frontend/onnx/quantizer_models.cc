@@ -28,14 +28,6 @@ Bytes bytes_for(ValueRange range) {
   return {scale, static_cast<uint8_t>(std::clamp(std::nearbyint(-low / scale), 0.0f, kByteSteps))};
 }
 
-Attribute int_attribute_of(const char* name, int64_t value) {
-  Attribute a;
-  a.name = name;
-  a.kind = AttributeKind::kInt;
-  a.i = value;
-  return a;
-}
-
 // Calls `visit` for the slices of a tensor along `axis` that have a scale of their own (or once for the whole tensor).
 template <class F>
 void for_each_place(const Tensor& t, int64_t axis, F&& visit) {
@@ -189,7 +181,7 @@ class Quantizer::Build {
  private:
   std::string sum_of_squares(const std::string& value) {
     const std::string squares = node("Mul", {value, value}, value + "_squares");
-    return node("ReduceSum", {squares}, value + "_energy", {}, {int_attribute_of("keepdims", 0)});
+    return node("ReduceSum", {squares}, value + "_energy", {}, {int_attribute("keepdims", 0)});
   }
 
   const Quantizer& q_;
@@ -230,7 +222,7 @@ std::vector<std::string> Quantizer::Build::byte_constants(size_t layer, const st
   };
   const std::vector<int64_t> shape = each ? std::vector<int64_t>{places} : std::vector<int64_t>{};
   const std::vector<Attribute> axis =
-      each ? std::vector<Attribute>{int_attribute_of("axis", l.axis)} : std::vector<Attribute>{};
+      each ? std::vector<Attribute>{int_attribute("axis", l.axis)} : std::vector<Attribute>{};
   const std::string q = constant(weight + "_quantized", bytes);
   made.push_back(node("DequantizeLinear",
                       {q, scales(weight + "_scale", 1), constant(weight + "_zero_point", Tensor::zeros(kInt8, shape))},
@@ -245,7 +237,7 @@ std::vector<std::string> Quantizer::Build::byte_constants(size_t layer, const st
                                               -0x1p31 + 1, 0x1p31 - 1)));
     const std::string sums_name = constant(bias + "_quantized", sums);
     const std::vector<Attribute> along =
-        each ? std::vector<Attribute>{int_attribute_of("axis", 0)} : std::vector<Attribute>{};
+        each ? std::vector<Attribute>{int_attribute("axis", 0)} : std::vector<Attribute>{};
     made.push_back(
         node("DequantizeLinear",
              {sums_name, scales(bias + "_scale", x), constant(bias + "_zero_point", Tensor::zeros(kInt32, shape))},

@@ -171,11 +171,7 @@ std::optional<Values> Importer::sized_by_data(const Node& node, const NamedValue
       const Value* dim = argument_named(arguments, "dim");
       const Tensor* axis = dim && dim->expr ? NodeContext::known(dim->expr) : nullptr;
       if (!axis) refuse(ErrorCode::kUnsupportedOp, "an axis that only a run knows");
-      onnx::Attribute a;
-      a.name = "axis";
-      a.kind = onnx::AttributeKind::kInt;
-      a.i = axis->at_int(0);
-      unique.attributes.push_back(a);
+      unique.attributes.push_back(onnx::int_attribute("axis", axis->at_int(0)));
     }
     const onnx::Values made = onnx_.defer(unique, {}, 11, {onnx::Value(self.expr)});
     Value values(made.at(0).expr), inverse(made.at(2).expr), counts(made.at(3).expr);

@@ -23,13 +23,7 @@ Expr sequence_op(Importer& importer, const std::string& op, const std::vector<Ex
     values.emplace_back(inputs[i]);
   }
   node.outputs = {"output"};
-  for (const auto& [name, value] : settings) {
-    onnx::Attribute a;
-    a.name = name;
-    a.kind = onnx::AttributeKind::kInt;
-    a.i = value;
-    node.attributes.push_back(std::move(a));
-  }
+  for (const auto& [name, value] : settings) node.attributes.push_back(onnx::int_attribute(name, value));
   return importer.place().onnx.defer(node, {}, 13, values).at(0).expr;
 }
 

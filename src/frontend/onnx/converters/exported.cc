@@ -69,11 +69,7 @@ Values unique(NodeContext& c) {
   Node node = c.node();
   node.domain.clear();
   node.outputs.insert(node.outputs.begin() + 1, std::string());
-  Attribute sorted;
-  sorted.name = "sorted";
-  sorted.kind = AttributeKind::kInt;
-  sorted.i = 0;
-  node.attributes = {sorted};
+  node.attributes = {int_attribute("sorted", 0)};
   Values made = c.importer().converted(node, {{"", 11}}, {c.input(0)});
   made.erase(made.begin() + 1);
   return made;

@@ -12,14 +12,6 @@ namespace {
 using Ints = std::vector<int64_t>;
 using Names = std::vector<std::string>;
 
-Attribute attribute(const char* name, int64_t value) {
-  Attribute a;
-  a.name = name;
-  a.kind = AttributeKind::kInt;
-  a.i = value;
-  return a;
-}
-
 // A graph in the making. Its names begin so that no name of a model is one of them.
 class GraphWriter {
  public:
@@ -57,7 +49,7 @@ class GraphWriter {
     return graph.nodes.back().outputs[0];
   }
   std::string cast(const std::string& x, DataType dtype) {
-    return add("Cast", {x}, {attribute("to", dtype == kInt32 ? 6 : dtype == kInt64 ? 7 : 1)});
+    return add("Cast", {x}, {int_attribute("to", dtype == kInt32 ? 6 : dtype == kInt64 ? 7 : 1)});
   }
   std::string reshape(const std::string& x, const Ints& shape) { return add("Reshape", {x, ints(shape)}); }
 
@@ -112,11 +104,11 @@ struct GreedySearch {
     if (c.has(3) && !(penalty && penalty->size() == 1 && penalty->at_double(0) == 1)) {
       const std::string columns =
           b.reshape(b.add("Range", {b.number(kInt64, 0), longest, b.number(kInt64, 1)}), {1, -1});
-      const std::string first = b.add("Gather", {s.tokens, b.ints({0})}, {attribute("axis", 1)});
+      const std::string first = b.add("Gather", {s.tokens, b.ints({0})}, {int_attribute("axis", 1)});
       const std::string words = b.add("Where", {b.add("Less", {columns, at}), s.tokens, first});
       const std::string none = b.add("ConstantOfShape", {b.add("Shape", {scores})});
       const std::string ones = b.cast(b.add("Equal", {words, words}), kFloat32);
-      const std::string seen = b.add("ScatterElements", {none, words, ones}, {attribute("axis", 1)});
+      const std::string seen = b.add("ScatterElements", {none, words, ones}, {int_attribute("axis", 1)});
       const std::string below = b.add("Less", {scores, b.number(kFloat32, 0)});
       const std::string worse =
           b.add("Where", {below, b.add("Mul", {scores, given(3)}), b.add("Div", {scores, given(3)})});
@@ -129,7 +121,7 @@ struct GreedySearch {
     }
     if (c.has(2)) {
       const std::string words =
-          b.add("Gather", {b.add("Shape", {scores}), b.number(kInt64, 1)}, {attribute("axis", 0)});
+          b.add("Gather", {b.add("Shape", {scores}), b.number(kInt64, 1)}, {int_attribute("axis", 0)});
       const std::string all = b.add("Range", {b.number(kInt64, 0), words, b.number(kInt64, 1)});
       const std::string early = b.add("Less", {at, b.cast(given(2), kInt64)});
       hide(b.add("And", {early, b.add("Equal", {all, b.number(kInt64, end())})}));
@@ -151,9 +143,9 @@ struct GreedySearch {
     for (size_t i = 0; i < decoder.layers; ++i) b.input(in[3 + i].name);
     const std::string at = b.add("Add", {step, length});
     const std::string logits = decoder.graph.outputs[0].name;
-    const std::string last = b.add("Gather", {logits, b.number(kInt64, -1)}, {attribute("axis", 1)});
+    const std::string last = b.add("Gather", {logits, b.number(kInt64, -1)}, {int_attribute("axis", 1)});
     const std::string best = b.cast(b.add("ArgMax", {allowed(b, b.cast(last, kFloat32), s, step, at)},
-                                          {attribute("axis", 1), attribute("keepdims", 0)}),
+                                          {int_attribute("axis", 1), int_attribute("keepdims", 0)}),
                                     kInt32);
     const std::string done = b.add("Or", {s.done, b.add("Equal", {best, b.number(kInt32, end())})});
     const std::string word = b.reshape(b.add("Where", {done, b.number(kInt32, pad()), best}), {-1, 1});
@@ -161,8 +153,8 @@ struct GreedySearch {
     const std::string tokens = b.add("Where", {b.add("Equal", {columns, at}), word, s.tokens});
     const std::string one = b.number(kInt32, 1), zero = b.number(kInt32, 0);
     const std::string ones = b.add("Add", {b.add("Mul", {word, zero}), one});
-    const std::string mask = b.add("Concat", {s.mask, ones}, {attribute("axis", 1)});
-    const std::string all = b.add("ReduceMin", {b.cast(done, kInt32)}, {attribute("keepdims", 0)});
+    const std::string mask = b.add("Concat", {s.mask, ones}, {int_attribute("axis", 1)});
+    const std::string all = b.add("ReduceMin", {b.cast(done, kInt32)}, {int_attribute("keepdims", 0)});
     Names results = {b.add("Equal", {all, zero}), tokens, word, s.next, mask, b.add("Add", {s.next, one}), done};
     for (size_t i = 0; i < decoder.layers; ++i) results.push_back(decoder.graph.outputs[1 + i].name);
     for (const std::string& result : results) b.graph.outputs.push_back({result, {}});
@@ -175,25 +167,26 @@ struct GreedySearch {
     if (!shape || shape->size() != 5 || !(*shape)[2].value || !(*shape)[4].value || past.type.elem != kFloat32)
       c.unsupported(format("a past of the type {}", past.type.str()));
     const std::string rest = out.ints({*(*shape)[2].value, 0, *(*shape)[4].value});
-    return out.add("ConstantOfShape", {out.add("Concat", {out.ints({2}), batch, rest}, {attribute("axis", 0)})});
+    return out.add("ConstantOfShape", {out.add("Concat", {out.ints({2}), batch, rest}, {int_attribute("axis", 0)})});
   }
 
   Graph whole() {
     for (size_t i = 0; i < 7; ++i) out.input(out.name(format("input {}", i)));
     given_ids = given(0);
     const std::string sizes = out.add("Shape", {given_ids});
-    auto size = [&](int64_t axis) { return out.add("Gather", {sizes, out.ints({axis})}, {attribute("axis", 0)}); };
+    auto size = [&](int64_t axis) { return out.add("Gather", {sizes, out.ints({axis})}, {int_attribute("axis", 0)}); };
     const std::string batch = size(0), whole_length = size(1);
     length = out.reshape(whole_length, {});
     longest = out.reshape(out.cast(given(1), kInt64), {});
     const std::string steps = out.add("Sub", {longest, length});
     const std::string pads = out.number(kInt32, pad());
-    const std::string room = out.add("Concat", {batch, out.reshape(steps, {1})}, {attribute("axis", 0)});
-    const std::string tokens = out.add("Concat", {given_ids, out.add("Expand", {pads, room})}, {attribute("axis", 1)});
+    const std::string room = out.add("Concat", {batch, out.reshape(steps, {1})}, {int_attribute("axis", 0)});
+    const std::string tokens =
+        out.add("Concat", {given_ids, out.add("Expand", {pads, room})}, {int_attribute("axis", 1)});
     const std::string words = out.cast(out.add("Not", {out.add("Equal", {given_ids, pads})}), kInt32);
     const std::string count = out.add("CumSum", {words, out.number(kInt64, 1)});
     const std::string positions = out.add("Mul", {out.add("Sub", {count, out.number(kInt32, 1)}), words});
-    const std::string next = out.add("Gather", {count, out.ints({-1})}, {attribute("axis", 1)});
+    const std::string next = out.add("Gather", {count, out.ints({-1})}, {int_attribute("axis", 1)});
     const std::string done = out.add("Less", {out.reshape(next, {-1}), out.number(kInt32, 0)});
     Node loop;
     loop.op_type = "Loop";
